@@ -1,0 +1,122 @@
+"""The mathematics of attention maps: tensors in, tensors out. No model, no picture, no page.
+
+`A` is the attention of one layer after the softmax: A[h, i, j] is how much token i looks at token j
+in head h; every row sums to 1. A layer also passes each token on unchanged (the residual stream), so
+information moves through layer l by
+
+    At[l] = (1 - residual) * A[l] + residual * I
+
+and through the whole model by the product R = At[L-1] ... At[1] At[0] (Abnar and Zuidema 2020).
+Nobody needs all of R: the map of one token is one row of it, a chain of vector-matrix products from
+the last layer down, which costs L N^2 instead of L N^3.
+
+The rule that keeps every map a share of 1: whatever is done to a matrix (fusing heads by max or min,
+discarding small entries), its rows are normalised again before it enters the product.
+
+A read-out is the mean over a slice of tokens: the class token, class and distillation token, or all
+patches for average pooling. As a vector it is `token_mean(...)`, with entries that sum to 1.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+FUSIONS = ("mean", "max", "min")
+
+
+def token_mean(tokens: slice, N: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The read-out as a vector (N,): equal weights on these tokens, zero elsewhere."""
+    vector = torch.zeros(N, dtype=dtype)
+    vector[tokens] = 1
+    return vector / vector.sum()
+
+
+def normalise_rows(A: Tensor) -> Tensor:
+    """Rows that sum to 1. A row of zeros (nothing was left of it) stays where it is: identity."""
+    total = A.sum(dim=-1, keepdim=True)
+    identity = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device)
+    return torch.where(total > 0, A / total.clamp_min(torch.finfo(A.dtype).tiny), identity)
+
+
+def fuse_heads(A: Tensor, fusion: str = "mean") -> Tensor:
+    """One matrix (N, N) for a layer's heads (h, N, N)."""
+    if fusion == "mean":
+        return A.mean(dim=0)
+    if fusion == "max":
+        return normalise_rows(A.amax(dim=0))
+    if fusion == "min":
+        return normalise_rows(A.amin(dim=0))
+    raise ValueError(f"fusion is {fusion!r}; use one of {', '.join(FUSIONS)}.")
+
+
+def discard_smallest(A: Tensor, ratio: float, readout: slice | None) -> Tensor:
+    """Zero the smallest entries of each row, this share of them, and normalise the rows again.
+
+    The read-out's columns and the diagonal are never discarded: without them a token could lose its
+    way to the answer, or itself. (For average pooling there is no read-out column: give None.)
+    """
+    if not 0 <= ratio < 1:
+        raise ValueError(f"discard is {ratio}; use a share from 0 up to, but below, 1.")
+    N = A.shape[-1]
+    kept = torch.eye(N, dtype=torch.bool, device=A.device)
+    if readout is not None:
+        kept[:, readout] = True
+    free = (~kept).sum(dim=-1)  # (N,): how many entries of each row may go
+    order = A.masked_fill(kept, torch.inf).argsort(dim=-1, stable=True)
+    rank = torch.empty_like(order).scatter_(
+        -1, order, torch.arange(N, device=A.device).expand_as(order)
+    )
+    gone = rank < (free * ratio).long().unsqueeze(-1)
+    return normalise_rows(A.masked_fill(gone, 0))
+
+
+def chain(v: Tensor, matrices: Sequence[Tensor], residual: float = 0.5) -> Tensor:
+    """v At[L-1] ... At[0] for rows v (..., N) and the layers' matrices (N, N), first layer first."""
+    for A in reversed(matrices):
+        v = step(v, A, residual)
+    return v
+
+
+def step(v: Tensor, A: Tensor, residual: float) -> Tensor:
+    """Through one layer, backwards: part through the attention, part through the residual."""
+    return (1 - residual) * (v @ A) + residual * v
+
+
+def head_rollouts(
+    rows: Tensor, matrices: Sequence[Tensor], readout: Tensor, residual: float = 0.5
+) -> Tensor:
+    """What each single head adds to the answer (L, h, N), traced back to the input.
+
+    `rows` (L, h, N) is the read-out's own attention in each head. Head h at layer l is followed
+    by the head-mean of all layers below it. So the mean over the heads of layer l is the rollout up to
+    layer l, exactly.
+    """
+    v = step_from_rows(rows, readout, residual)
+    for layer in range(len(v) - 1, 0, -1):  # every map from `layer` or above goes through layer - 1
+        v[layer:] = step(v[layer:], matrices[layer - 1], residual)
+    return v
+
+
+def step_from_rows(rows: Tensor, readout: Tensor, residual: float) -> Tensor:
+    """The first step when the read-out's attention is already known."""
+    return (1 - residual) * rows + residual * readout
+
+
+def same_head_rollouts(
+    layer_attention: Callable[[int], Tensor], depth: int, readout: Tensor, residual: float = 0.5
+) -> Tensor:
+    """The product of the *same head number* in every layer (L, h, N).
+
+    Others mean this by per-head rollout. Heads are numbered by chance, so head 3 of one layer has
+    nothing to do with head 3 of the next: offered for comparison, not as the default.
+    `layer_attention(l)` gives (h, N, N); the layers are asked for once each, from the last down.
+    """
+    v = None
+    for layer in range(depth - 1, -1, -1):
+        A = layer_attention(layer)  # (h, N, N)
+        if v is None:
+            v = readout.to(A).repeat(depth, len(A), 1)  # (L, h, N)
+        through = v[layer:].transpose(0, 1)  # (h, layers, N): one batch of rows a head
+        v[layer:] = step(through, A, residual).transpose(0, 1)
+    return v

@@ -1,0 +1,375 @@
+"""A classifier, and what one forward pass of it can tell.
+
+`Classifier.explain` runs the model once. The `Explanation` it returns keeps, for each layer, the
+queries, the keys, the head-mean attention and the read-out's own rows: O(L N (N + D)) numbers. Every
+later question (another layer, head, patch or setting) is answered from those, layer by layer; the
+whole L x h x N x N block of attention never exists.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from vit_demo import attention, image
+from vit_demo.checkpoints import Checkpoint, load_checkpoint
+from vit_demo.model import ViTConfig, attention_weights
+
+Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
+
+
+@dataclass(frozen=True)
+class Prediction:
+    label: str
+    probability: float
+    index: int
+
+
+def readout_tokens(config: ViTConfig) -> slice:
+    """The tokens whose mean is the answer: class, class and distillation, or all patches."""
+    if config.pool == "avg":
+        return slice(config.prefix_tokens, None)
+    return slice(0, 2 if config.distilled else 1)
+
+
+class Recorder:
+    """Keeps of each layer's attention what later questions need, for a batch of pictures."""
+
+    def __init__(self, readout: slice):
+        self.readout = readout
+        self.layers: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+
+    def __call__(self, q: Tensor, k: Tensor, A: Tensor) -> None:
+        rows = A[:, :, self.readout].mean(dim=2)  # (B, h, N)
+        self.layers.append((q, k, A.mean(dim=1), rows))
+
+    def of_picture(self, i: int) -> list[Tensor]:
+        """Queries, keys (L, h, N, d), head-mean (L, N, N), read-out rows (L, h, N)."""
+        columns = zip(*self.layers, strict=True)
+        return [torch.stack([layer[i] for layer in column]).float().cpu() for column in columns]
+
+
+class Classifier:
+    """A model with its labels and the way it wants its pictures."""
+
+    def __init__(self, checkpoint: Checkpoint, device: str = "auto"):
+        self.name = checkpoint.name
+        self.labels = checkpoint.labels
+        self.preprocess = checkpoint.preprocess
+        self.device = choose_device(device)
+        self.model = checkpoint.model.eval().requires_grad_(False).to(self.device)
+        self.config = self.model.config
+
+    def view(self, source: Any, fit: str = "crop") -> image.View:
+        """The picture as the model will see it. `source`: a path, bytes, PIL image or array."""
+        picture = image.open_image(source)
+        return image.make_view(picture, self.preprocess, self.config.patch_size, fit)
+
+    @torch.inference_mode()
+    def classify(self, source: Any, top: int = 10, fit: str = "crop") -> list[Prediction]:
+        """The most probable labels; fused attention, no maps."""
+        self.require_labels()
+        pixels = image.to_tensor(self.view(source, fit), self.preprocess).to(self.device)
+        return predictions(self.model(pixels)[0].float().cpu(), self.labels, top)
+
+    def explain(self, source: Any, fit: str = "crop") -> "Explanation":
+        """Classify a picture and remember how: one forward pass."""
+        return self.explain_views([self.view(source, fit)])[0]
+
+    @torch.inference_mode()
+    def explain_views(self, views: Sequence[image.View]) -> list["Explanation"]:
+        """Several pictures of one size in one forward pass."""
+        pixels = torch.cat([image.to_tensor(view, self.preprocess) for view in views])
+        recorder = Recorder(readout_tokens(self.config))
+        logits = self.model(pixels.to(self.device), record=recorder).float().cpu()
+        return [
+            Explanation(self, view, logits[i], *recorder.of_picture(i))
+            for i, view in enumerate(views)
+        ]
+
+    def require_labels(self) -> None:
+        if not self.labels:
+            raise ValueError(
+                f"{self.name} has no label head, so it cannot classify; it is for maps only. "
+                "Choose a model with labels, such as deit_tiny_patch16_224.fb_in1k."
+            )
+
+
+class Explanation:
+    """One picture, one pass. Maps are CPU float32 tensors (rows, cols) over the patch grid.
+
+    Each map is a share of 1 over all tokens; what lies on class, distillation and register tokens is
+    not in the map but is never hidden: `tokens=True` returns the whole (N,) vector, prefix tokens
+    first, and `prefix_mass` is the rollout's share on them.
+    """
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        view: image.View,
+        logits: Tensor,
+        queries: Tensor,
+        keys: Tensor,
+        mean_attention: Tensor,
+        readout_rows: Tensor,
+    ):
+        self.model_name = classifier.name
+        self.labels = classifier.labels
+        self.require_labels = classifier.require_labels
+        self.config = classifier.config
+        self.view = view
+        self.grid = view.grid
+        self.logits = logits  # (classes,); of a headless model: its features (D,)
+        self.queries, self.keys = queries, keys  # (L, h, N, d)
+        self.mean_attention = mean_attention  # (L, N, N)
+        self.readout_rows = readout_rows  # (L, h, N)
+        self.readout = readout_tokens(self.config)
+        self.layers, self.heads, self.N = queries.shape[:3]
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the tensors kept."""
+        kept = (self.queries, self.keys, self.mean_attention, self.readout_rows, self.logits)
+        return sum(tensor.nbytes for tensor in kept)
+
+    # The answer
+
+    def top(self, k: int = 10) -> list[Prediction]:
+        """The k most probable labels, best first."""
+        self.require_labels()
+        return predictions(self.logits, self.labels, k)
+
+    # The maps
+
+    @torch.inference_mode()
+    def rollout(
+        self,
+        layer: int = -1,
+        *,
+        query: Query = None,
+        fusion: str = "mean",
+        residual: float = 0.5,
+        discard: float = 0.0,
+        start: int = 0,
+        tokens: bool = False,
+    ) -> Tensor:
+        """Attention rollout of the answer (or of a patch) through the layers `start` to `layer`."""
+        layer, start = self.layer_index(layer), self.layer_index(start)
+        check_residual(residual)
+        if start > layer:
+            raise ValueError(f"start {start} lies above layer {layer}; start at or below it.")
+        v = self.query_vector(query)
+        for index in range(layer, start - 1, -1):
+            v = attention.step(v, self.fused(index, fusion, discard), residual)
+        return v if tokens else self.as_map(v)
+
+    @torch.inference_mode()
+    def head_rollouts(
+        self,
+        layer: int | None = -1,
+        *,
+        query: Query = None,
+        below: str = "mean",
+        fusion: str = "mean",
+        residual: float = 0.5,
+        discard: float = 0.0,
+        tokens: bool = False,
+    ) -> Tensor:
+        """What each head of a layer brings to the answer: (heads, rows, cols).
+
+        `layer=None` gives all layers at once: (layers, heads, rows, cols). With `below="mean"` the
+        head is followed by the fused attention of the layers below it (their mean over the heads is the
+        rollout up to this layer); with `below="same"` by the head of the same number in each layer.
+        """
+        check_residual(residual)
+        top = self.layers - 1 if layer is None else self.layer_index(layer)
+        v = self.query_vector(query)
+        if below == "same":
+            maps = attention.same_head_rollouts(
+                lambda index: self.layer_attention(index, discard), top + 1, v, residual
+            )
+        elif below == "mean":
+            rows = torch.stack([self.rows(index, query, discard) for index in range(top + 1)])
+            fused = [self.fused(index, fusion, discard) for index in range(top)]
+            maps = attention.head_rollouts(rows, fused, v, residual)
+        else:
+            raise ValueError(f'below is {below!r}; use "mean" or "same".')
+        if layer is not None:
+            maps = maps[top]
+        return maps if tokens else self.as_map(maps)
+
+    @torch.inference_mode()
+    def attention(
+        self,
+        layer: int = -1,
+        head: int | str | None = None,
+        query: Query = None,
+        *,
+        direction: str = "from",
+        tokens: bool = False,
+    ) -> Tensor:
+        """Raw attention in one layer, from the query token to all, or to it from all.
+
+        `head`: a number gives (rows, cols); None gives every head (heads, rows, cols); "mean", "max"
+        or "min" over the heads gives (rows, cols). A column ("to") is not a share of 1: each of its
+        entries belongs to another token's row.
+        """
+        layer = self.layer_index(layer)
+        if direction == "from":
+            maps = self.rows(layer, query)
+        elif direction == "to":
+            A = self.layer_attention(layer)
+            maps = A[:, :, self.query_tokens(query)].mean(dim=-1)
+        else:
+            raise ValueError(f'direction is {direction!r}; use "from" or "to".')
+        if isinstance(head, str):
+            if head not in attention.FUSIONS:
+                raise ValueError(f"head is {head!r}; use a number, mean, max or min.")
+            maps = {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=0)
+        elif head is not None:
+            maps = maps[self.head_index(head)]
+        return maps if tokens else self.as_map(maps)
+
+    @property
+    def prefix_mass(self) -> float:
+        """The share of the rollout that lies on class, distillation and register tokens."""
+        return self.rollout(tokens=True)[: self.config.prefix_tokens].sum().item()
+
+    # To take away
+
+    def arrays(self, query: Query = None, below: str = "mean", **settings) -> dict[str, np.ndarray]:
+        """The numbers behind the pictures; `settings` are fusion, residual and discard."""
+        P = self.config.prefix_tokens
+        rollout = self.rollout(query=query, tokens=True, **settings)
+        heads = self.head_rollouts(None, query=query, below=below, tokens=True, **settings)
+        arrays = {
+            "rollout": self.as_map(rollout),
+            "head_rollouts": self.as_map(heads),
+            "logits": self.logits if self.labels else torch.empty(0),
+            "prefix_mass": rollout[:P].sum(),
+            "head_prefix_mass": heads[..., :P].sum(dim=-1),
+        }
+        return {name: tensor.numpy() for name, tensor in arrays.items()}
+
+    def describe(self, top: int = 10) -> dict:
+        """Model, answer and geometry in words that JSON knows."""
+        width, height = self.view.original.size
+        return {
+            "model": self.model_name,
+            "labels": [asdict(p) for p in self.top(top)] if self.labels else [],
+            "layers": self.layers,
+            "heads": self.heads,
+            "grid": list(self.grid),
+            "prefix_tokens": list(self.config.prefix),
+            "image_size": [width, height],
+            "crop_box": list(self.view.box),
+            "fit": self.view.fit,
+        }
+
+    # How they are made
+
+    def as_map(self, v: Tensor) -> Tensor:
+        """The patches of a token vector (..., N) on their grid (..., rows, cols)."""
+        return v[..., self.config.prefix_tokens :].unflatten(-1, self.grid).clone()
+
+    def query_tokens(self, query: Query) -> slice:
+        """The tokens that ask: the read-out's, or one."""
+        if query is None:
+            return self.readout
+        if isinstance(query, int):
+            token = index_of("token", query, self.N)
+        else:
+            rows, cols = self.grid
+            row, col = index_of("row", query[0], rows), index_of("column", query[1], cols)
+            token = self.config.prefix_tokens + row * cols + col
+        return slice(token, token + 1)
+
+    def query_vector(self, query: Query) -> Tensor:
+        return attention.token_mean(self.query_tokens(query), self.N)
+
+    def layer_attention(self, layer: int, discard: float = 0.0) -> Tensor:
+        """A layer's attention (h, N, N), made anew from its queries and keys."""
+        A = attention_weights(self.queries[layer], self.keys[layer])
+        return attention.discard_smallest(A, discard, self.token_readout) if discard else A
+
+    def fused(self, layer: int, fusion: str, discard: float) -> Tensor:
+        """A layer's attention as one matrix (N, N) whose rows sum to 1."""
+        if fusion == "mean":
+            A = self.mean_attention[layer]
+        else:
+            A = attention.fuse_heads(self.layer_attention(layer), fusion)
+        return attention.discard_smallest(A, discard, self.token_readout) if discard else A
+
+    def rows(self, layer: int, query: Query, discard: float = 0.0) -> Tensor:
+        """The query's own attention in each head (h, N); one row a head costs next to nothing."""
+        if discard:
+            return self.layer_attention(layer, discard)[:, self.query_tokens(query)].mean(dim=1)
+        if query is None:
+            return self.readout_rows[layer]
+        asking = self.queries[layer, :, self.query_tokens(query)]  # (h, 1, d)
+        return attention_weights(asking, self.keys[layer])[:, 0]
+
+    @property
+    def token_readout(self) -> slice | None:
+        """The read-out's columns, where the read-out is a token and not the mean of all patches."""
+        return None if self.config.pool == "avg" else self.readout
+
+    def layer_index(self, layer: int) -> int:
+        return index_of("layer", layer, self.layers)
+
+    def head_index(self, head: int) -> int:
+        return index_of("head", head, self.heads)
+
+
+def load(
+    name: str,
+    *,
+    arch: str | None = None,
+    labels: str | None = None,
+    device: str = "auto",
+) -> Classifier:
+    """A classifier by its name: embedded, a timm name, or a path to .safetensors or .pth.
+
+    `arch` is the timm architecture of a file that does not describe itself; `labels` a text file
+    with one label a line.
+    """
+    return Classifier(load_checkpoint(name, arch=arch, labels=labels), device)
+
+
+def predictions(logits: Tensor, labels: Sequence[str], top: int) -> list[Prediction]:
+    """The most probable labels, best first."""
+    if top < 1:
+        raise ValueError(f"top is {top}; ask for 1 label or more.")
+    values, indices = logits.softmax(dim=-1).topk(min(top, len(logits)))
+    pairs = zip(values.tolist(), indices.tolist(), strict=True)
+    return [Prediction(labels[index], probability, index) for probability, index in pairs]
+
+
+def index_of(what: str, index: int, count: int) -> int:
+    """A Python index (negative from the end) as a plain one, or an error that gives the range."""
+    if not -count <= index < count:
+        raise ValueError(f"There is no {what} {index}; use 0 to {count - 1} (or -1 for the last).")
+    return index % count
+
+
+def check_residual(residual: float) -> None:
+    if not 0 <= residual <= 1:
+        raise ValueError(f"residual is {residual}; use a share from 0 to 1.")
+
+
+def choose_device(device: str = "auto") -> torch.device:
+    """ "auto": CUDA if there is one, else Apple's MPS, else the CPU."""
+    if device == "auto":
+        has_mps = torch.backends.mps.is_available()
+        device = "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"The device {device!r} cannot be used here; use auto, cpu, cuda or mps."
+        ) from error
+    return chosen

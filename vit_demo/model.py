@@ -1,0 +1,296 @@
+"""The Vision Transformer of "An Image is Worth 16x16 Words" (Dosovitskiy et al. 2021), line by line.
+
+    z0 = [class; x1 E; x2 E; ...; xN E] + E_pos        patches, class token, positions      (eq. 1)
+    z' = MSA(LN(z)) + z                                attention mixes the tokens           (eq. 2)
+    z  = MLP(LN(z')) + z'                              the MLP works on each token alone    (eq. 3)
+    y  = head(LN(z_class))                             one token answers for the picture    (eq. 4)
+
+The names of the parameters are timm's, so that a timm state dict loads as it is. The options of
+`ViTConfig` are those that timm's plain ViTs need: DeiT, DeiT-III, CLIP towers, registers, DINO.
+
+In the comments on shapes: B pictures, C channels, N tokens (P prefix tokens, then the patches row
+by row), D the width of a token, h heads of d = D / h numbers each.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+# Called once a layer with the queries, keys (both (B, h, N, d)) and attention (B, h, N, N).
+Record = Callable[[Tensor, Tensor, Tensor], None]
+
+
+def check(fine: bool, message: str) -> None:
+    if not fine:
+        raise ValueError(message)
+
+
+def patch_grid(size: tuple[int, int], patch: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of patches in a picture of this height and width."""
+    (H, W), (p, q) = size, patch
+    fine = min(H, W, p, q) >= 1 and H % p == 0 and W % q == 0
+    near = f"{max(1, H // max(1, p)) * p}x{max(1, W // max(1, q)) * q}"
+    check(fine, f"{H}x{W} pixels cannot be cut into patches of {p}x{q}; use a size like {near}.")
+    return H // p, W // q
+
+
+ACTIVATIONS = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # what the first CLIPs were trained with
+}
+CHOICES = {
+    "pool": ("token", "avg"),
+    "activation": tuple(ACTIVATIONS),
+    "last_norm": ("tokens", "pooled", "none"),
+}
+
+
+@dataclass(frozen=True)
+class ViTConfig:
+    """The shape of a ViT. The defaults are ViT-B/16 at 384 px with ImageNet's 1000 classes."""
+
+    image_size: int | tuple[int, int] = 384  # height, width
+    patch_size: int | tuple[int, int] = 16
+    channels: int = 3
+    embed_dim: int = 768
+    depth: int = 12
+    heads: int = 12
+    mlp_dim: int | None = None  # None: four times embed_dim
+    num_classes: int = 1000  # 0: no head, the pooled features come out
+    class_token: bool = True
+    distilled: bool = False  # DeiT's second token, with a second head
+    registers: int = 0  # extra tokens that belong to no patch
+    pool: str = "token"  # "token": the class token answers; "avg": the mean of the patches
+    no_embed_class: bool = False  # positions for the patches only, not for the prefix tokens
+    pre_norm: bool = False  # CLIP: a norm before the first block, and no bias on the patches
+    layer_scale: float | None = None  # None: no layer scale; a number: its value at the start
+    qkv_bias: bool = True
+    activation: str = "gelu"  # one of ACTIVATIONS
+    last_norm: str = "tokens"  # "tokens": before pooling; "pooled": after it; "none"
+    norm_eps: float = 1e-6
+
+    def __post_init__(self):
+        for name in ("image_size", "patch_size"):
+            size = getattr(self, name)  # one number means a square
+            object.__setattr__(self, name, (size, size) if isinstance(size, int) else tuple(size))
+        if self.mlp_dim is None:
+            object.__setattr__(self, "mlp_dim", 4 * self.embed_dim)
+        for name in ("channels", "embed_dim", "depth", "heads", "mlp_dim"):
+            check(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; use 1 or more.")
+        check(min(self.num_classes, self.registers) >= 0, "num_classes, registers: 0 or more.")
+        for name, allowed in CHOICES.items():
+            value = getattr(self, name)
+            check(value in allowed, f"{name} is {value!r}; use one of {', '.join(allowed)}.")
+        patch_grid(self.image_size, self.patch_size)
+        shape = f"embed_dim {self.embed_dim}, heads {self.heads}"
+        check(self.embed_dim % self.heads == 0, f"{shape}: use a width that the heads divide.")
+        reads_token = self.pool == "token"
+        check(self.class_token or not reads_token, 'No class token: use pool="avg".')
+        plain = reads_token and not self.registers
+        check(plain or not self.distilled, 'distilled=True goes with pool="token", registers=0.')
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches at the model's own image size."""
+        return patch_grid(self.image_size, self.patch_size)
+
+    @property
+    def prefix(self) -> dict[str, int]:
+        """The tokens that stand before the patches, in order, with their number."""
+        counts = (self.class_token, self.distilled, self.registers)
+        names = ("cls_token", "dist_token", "reg_token")
+        return {name: int(count) for name, count in zip(names, counts, strict=True) if count}
+
+    @property
+    def prefix_tokens(self) -> int:
+        return sum(self.prefix.values())
+
+
+class PatchEmbed(nn.Module):
+    """Cut the picture into patches and project each one: a convolution whose stride is its size."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        D, patch, bias = config.embed_dim, config.patch_size, not config.pre_norm
+        self.proj = nn.Conv2d(config.channels, D, patch, stride=patch, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.proj(x).flatten(2).transpose(1, 2)  # (B, C, H, W) -> (B, rows * cols, D)
+
+
+class UnfoldPatchEmbed(nn.Module):
+    """The same thing in two steps one can see: unfold the patches into rows, then one linear map."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.patch_size = config.patch_size
+        pixels = config.channels * config.patch_size[0] * config.patch_size[1]
+        self.proj = nn.Linear(pixels, config.embed_dim, bias=not config.pre_norm)
+
+    def forward(self, x: Tensor) -> Tensor:
+        patches = F.unfold(x, self.patch_size, stride=self.patch_size)  # (B, C p q, rows * cols)
+        return self.proj(patches.transpose(1, 2))  # (B, rows * cols, D)
+
+    def load_from_conv(self, conv: PatchEmbed) -> "UnfoldPatchEmbed":
+        """Take over a convolution's weights: each kernel, laid flat, is one row of the matrix."""
+        flat = {name: w.flatten(min(1, w.ndim - 1)) for name, w in conv.state_dict().items()}
+        self.load_state_dict(flat)
+        return self
+
+
+def attention_weights(q: Tensor, k: Tensor) -> Tensor:
+    """softmax(q k^T / sqrt(d)): row = the token that asks, column = the token it looks at."""
+    return ((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)).softmax(dim=-1)
+
+
+class Attention(nn.Module):
+    """Multi-head self-attention: every token asks every token, h times in parallel."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.heads = config.heads
+        self.qkv = nn.Linear(config.embed_dim, 3 * config.embed_dim, bias=config.qkv_bias)
+        self.proj = nn.Linear(config.embed_dim, config.embed_dim)
+
+    def forward(self, x: Tensor, record: Record | None = None) -> Tensor:
+        B, N, D = x.shape
+        qkv = self.qkv(x).reshape(B, N, 3, self.heads, D // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
+        if record is None:
+            x = F.scaled_dot_product_attention(q, k, v)  # fused: the N x N weights never exist
+        else:
+            weights = attention_weights(q, k)  # (B, h, N, N)
+            record(q, k, weights)
+            x = weights @ v  # (B, h, N, d)
+        return self.proj(x.transpose(1, 2).reshape(B, N, D))
+
+
+class MLP(nn.Module):
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.fc1 = nn.Linear(config.embed_dim, config.mlp_dim)
+        self.activation = ACTIVATIONS[config.activation]
+        self.fc2 = nn.Linear(config.mlp_dim, config.embed_dim)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(self.activation(self.fc1(x)))
+
+
+class LayerScale(nn.Module):
+    """A learned factor for each channel of a branch; small at the start, it calms deep models."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        self.gamma = nn.Parameter(torch.full((config.embed_dim,), float(config.layer_scale)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.gamma
+
+
+class Block(nn.Module):
+    """One encoder layer, pre-norm: normalise, then attend or transform, then add."""
+
+    def __init__(self, config: ViTConfig):
+        super().__init__()
+        scale = nn.Identity if config.layer_scale is None else LayerScale
+        self.norm1 = nn.LayerNorm(config.embed_dim, eps=config.norm_eps)
+        self.attn = Attention(config)
+        self.ls1 = scale(config)
+        self.norm2 = nn.LayerNorm(config.embed_dim, eps=config.norm_eps)
+        self.mlp = MLP(config)
+        self.ls2 = scale(config)
+
+    def forward(self, x: Tensor, record: Record | None = None) -> Tensor:
+        x = x + self.ls1(self.attn(self.norm1(x), record))
+        return x + self.ls2(self.mlp(self.norm2(x)))
+
+
+class VisionTransformer(nn.Module):
+    def __init__(self, config: ViTConfig | None = None):
+        super().__init__()
+        self.config = config = config or ViTConfig()
+        D, (rows, cols) = config.embed_dim, config.grid
+        positions = rows * cols + (0 if config.no_embed_class else config.prefix_tokens)
+
+        def norm(wanted: bool) -> nn.Module:
+            return nn.LayerNorm(D, eps=config.norm_eps) if wanted else nn.Identity()
+
+        def head() -> nn.Module:
+            return nn.Linear(D, config.num_classes) if config.num_classes else nn.Identity()
+
+        self.patch_embed = PatchEmbed(config)
+        for name, count in config.prefix.items():
+            setattr(self, name, nn.Parameter(torch.zeros(1, count, D)))
+        self.pos_embed = nn.Parameter(torch.zeros(1, positions, D))
+        self.norm_pre = norm(config.pre_norm)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
+        self.norm = norm(config.last_norm == "tokens")
+        self.fc_norm = norm(config.last_norm == "pooled")
+        self.head = head()
+        if config.distilled:
+            self.head_dist = head()
+        self.init_weights()
+
+    def init_weights(self) -> None:
+        """The usual start: small normal weights, zero biases, positions that are almost equal."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Conv2d):
+                nn.init.trunc_normal_(module.weight, std=0.02)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        for name in ("pos_embed", *self.config.prefix):
+            nn.init.trunc_normal_(getattr(self, name), std=0.02)
+
+    def forward(self, images: Tensor, record: Record | None = None, keep: Tensor | None = None):
+        """Logits (B, classes) of pictures (B, C, H, W); each layer shows `record` its attention.
+
+        `keep` (B, K) names the patches that stay; the others are taken out before the first block.
+        """
+        x = self.tokens(images, keep)  # (B, N, D)
+        for block in self.blocks:
+            x = block(x, record)  # (B, N, D)
+        x = self.norm(x)
+        if self.config.distilled:
+            return (self.head(x[:, 0]) + self.head_dist(x[:, 1])) / 2
+        P = self.config.prefix_tokens
+        x = x[:, P:].mean(dim=1) if self.config.pool == "avg" else x[:, 0]  # (B, D)
+        return self.head(self.fc_norm(x))  # (B, classes), or (B, D) without a head
+
+    def tokens(self, images: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Patches, prefix tokens and positions: what goes into the first block (B, N, D)."""
+        prefix_positions, patch_positions = self.positions(self.grid_of(images))
+        patches = self.patch_embed(images) + patch_positions  # (B, rows * cols, D)
+        if keep is not None:
+            patches = patches.gather(1, keep[:, :, None].expand(-1, -1, patches.shape[-1]))
+        if self.config.prefix:
+            prefix = torch.cat([getattr(self, name) for name in self.config.prefix], dim=1)
+            prefix = prefix + prefix_positions  # (1, P, D)
+            patches = torch.cat([prefix.expand(len(patches), -1, -1), patches], dim=1)
+        return self.norm_pre(patches)
+
+    def positions(self, grid: tuple[int, int]) -> tuple[Tensor | float, Tensor]:
+        """Positions of the prefix tokens and of the patches, resampled when the grid is another."""
+        P = 0 if self.config.no_embed_class else self.config.prefix_tokens
+        prefix, patches = (self.pos_embed[:, :P] if P else 0.0), self.pos_embed[:, P:]
+        return prefix, resample_positions(patches, self.config.grid, grid)
+
+    def grid_of(self, images: Tensor) -> tuple[int, int]:
+        """Rows and columns of patches in these pictures; an error that helps if they do not fit."""
+        C, shape = self.config.channels, tuple(images.shape)
+        wanted = f"The model takes pictures of shape (batch, {C}, height, width), not {shape}"
+        fine = len(shape) == 4 and shape[1] == C
+        check(fine, f"{wanted}; convert them to {C} channels and add a batch axis.")
+        return patch_grid(shape[2:], self.config.patch_size)
+
+
+def resample_positions(positions: Tensor, old_grid: tuple, new_grid: tuple) -> Tensor:
+    """Stretch patch positions (1, rows * cols, D) to another grid, as timm does it."""
+    if tuple(old_grid) == tuple(new_grid):
+        return positions
+    image = positions.float().reshape(1, *old_grid, -1).permute(0, 3, 1, 2)  # (1, D, rows, cols)
+    image = F.interpolate(image, size=tuple(new_grid), mode="bicubic", antialias=True)
+    return image.permute(0, 2, 3, 1).flatten(1, 2).to(positions.dtype)

@@ -1,0 +1,182 @@
+"""Maps to pictures: overlay, wall of heads, overview figure.
+
+A map is drawn on exactly the pixels the model saw, one flat block a patch, because that is all the
+model knows; `smooth` interpolates between the patches and is an option. Colour scales are
+perceptually uniform and safe for colour-blind readers, and each picture says what its colours mean.
+"""
+
+import matplotlib
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import PercentFormatter
+from PIL import Image, ImageDraw, ImageFont
+from torch import Tensor
+
+from vit_demo.explain import Explanation
+
+COLOUR_MAPS = ("inferno", "viridis", "cividis", "magma")
+INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#2f6fde"
+Scale = tuple[float, float]
+
+
+def scale_of(maps: Tensor | np.ndarray | list[np.ndarray]) -> Scale:
+    """From the smallest to the largest value; the legend beside it gives both as numbers."""
+    maps = np.asarray(maps, dtype=np.float64)
+    low, high = float(maps.min()), float(maps.max())
+    return low, max(high, low + 1e-12)
+
+
+def colourise(values: np.ndarray, colour_map: str, scale: Scale) -> np.ndarray:
+    """Values to RGB bytes (..., 3)."""
+    if colour_map not in COLOUR_MAPS:
+        raise ValueError(f"colour map {colour_map!r}: use one of {', '.join(COLOUR_MAPS)}.")
+    low, high = scale
+    share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
+    return matplotlib.colormaps[colour_map](share.clip(0, 1), bytes=True)[..., :3]
+
+
+def overlay(
+    picture: Image.Image,
+    heat: Tensor | np.ndarray,
+    *,
+    opacity: float = 0.55,
+    colour_map: str = "inferno",
+    smooth: bool = False,
+    scale: Scale | None = None,
+    least_size: int = 448,
+) -> Image.Image:
+    """A map (rows, cols) over the picture the model saw. Small pictures are enlarged, uncut."""
+    heat = np.asarray(heat, dtype=np.float32)
+    factor = max(1, round(least_size / max(picture.size)))
+    size = (picture.width * factor, picture.height * factor)
+    if smooth:
+        heat = np.asarray(Image.fromarray(heat).resize(size, Image.Resampling.BICUBIC))
+    colours = Image.fromarray(colourise(heat, colour_map, scale or scale_of(heat)))
+    colours = colours.resize(size, Image.Resampling.NEAREST)
+    grey = picture.convert("L").convert("RGB").resize(size, Image.Resampling.NEAREST)
+    return Image.blend(grey, colours, opacity)  # on grey, every colour belongs to the map
+
+
+def wall(
+    maps: Tensor | np.ndarray,
+    *,
+    shared: bool = True,
+    colour_map: str = "inferno",
+    tile: int = 56,
+) -> Image.Image:
+    """Every head (layers, heads, rows, cols) as a small map: one row a layer, the last on top.
+
+    `shared`: one colour scale for all, so that tiles can be compared; otherwise each has its own.
+    """
+    maps = np.asarray(maps, dtype=np.float32)
+    layers, heads, rows, cols = maps.shape
+    width, height = max(1, tile * cols // max(rows, cols)), max(1, tile * rows // max(rows, cols))
+    gap, left, top, bottom = 4, 64, 24, 40
+    canvas_width = left + heads * (width + gap) + gap
+    size = (max(canvas_width, 460), top + layers * (height + gap) + bottom)
+    canvas, font = Image.new("RGB", size, PAPER), ImageFont.load_default(12)
+    draw = ImageDraw.Draw(canvas)
+    for head in range(heads):
+        x = left + head * (width + gap) + width / 2
+        draw.text((x, top / 2), f"{head + 1}", INK, font, anchor="mm")
+    draw.text((left - 10, top / 2), "head", INK, font, anchor="rm")
+    for layer in range(layers):
+        y = top + (layers - 1 - layer) * (height + gap)
+        draw.text((left - 10, y + height / 2), f"layer {layer + 1}", INK, font, anchor="rm")
+        for head in range(heads):
+            scale = scale_of(maps) if shared else scale_of(maps[layer, head])
+            small = Image.fromarray(colourise(maps[layer, head], colour_map, scale))
+            small = small.resize((width, height), Image.Resampling.NEAREST)
+            canvas.paste(small, (left + head * (width + gap), y))
+    words = "share of attention on a patch" if shared else "each map on a scale of its own"
+    ends = tuple(f"{end:.2%}" for end in scale_of(maps)) if shared else ("least", "most")
+    legend(draw, canvas, (left, size[1] - 26), colour_map, ends, words, font)
+    return canvas
+
+
+def legend(draw, canvas, corner, colour_map, ends, words, font) -> None:
+    """A small colour bar with its two ends and what is measured."""
+    x, y = corner
+    bar = colourise(np.linspace(0, 1, 96)[None].repeat(10, axis=0), colour_map, (0, 1))
+    draw.text((x, y + 5), ends[0], INK, font, anchor="lm")
+    x += draw.textlength(ends[0], font) + 6
+    canvas.paste(Image.fromarray(bar), (int(x), y))
+    draw.text((x + 102, y + 5), f"{ends[1]}   {words}", INK, font, anchor="lm")
+
+
+def figure(
+    explanation: Explanation,
+    heat: Tensor | np.ndarray,
+    heads: dict[int, np.ndarray],
+    *,
+    title: str,
+    heads_title: str,
+    colour_map: str = "inferno",
+    smooth: bool = False,
+) -> Image.Image:
+    """One page: the picture with what the model saw of it, the answer, the map, the heads."""
+    columns = min(8, len(heads))
+    lines = -(-len(heads) // columns)
+    page = Figure(figsize=(13, 4.4 + 1.75 * lines), facecolor=PAPER, layout="constrained")
+    canvas = FigureCanvasAgg(page)
+    above, below = page.subfigures(2, 1, height_ratios=[4.4, 1.75 * lines])
+    seen, shown, answer = above.subplots(1, 3, width_ratios=[1, 1, 1.1])
+    draw_original(seen, explanation)
+    view, scale = explanation.view, scale_of(heat)
+    picture = overlay(view.picture, heat, colour_map=colour_map, smooth=smooth, scale=scale)
+    shown.imshow(picture)
+    shown.set_title(title, fontsize=10, color=INK)
+    shown.axis("off")
+    colours = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(*scale), colour_map)
+    percent = PercentFormatter(1, decimals=2)
+    above.colorbar(colours, ax=shown, shrink=0.7, format=percent, label="share on a patch")
+    draw_answer(answer, explanation)
+    below.suptitle(heads_title, fontsize=10, color=INK)
+    options = {"colour_map": colour_map, "smooth": smooth, "least_size": 224}
+    options["scale"] = scale_of(list(heads.values()))
+    places = list(below.subplots(lines, columns, squeeze=False).flat)
+    for axes in places:
+        axes.axis("off")
+    for (index, values), axes in zip(heads.items(), places, strict=False):
+        axes.imshow(overlay(view.picture, values, **options))
+        axes.set_title(f"head {index + 1}", fontsize=8, color=INK)
+    canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+
+
+def draw_original(axes, explanation: Explanation) -> None:
+    """The whole picture, with a frame around the part that went into the model."""
+    view = explanation.view
+    axes.imshow(view.original)
+    left, top, right, bottom = view.box
+    frame = Rectangle((left, top), right - left, bottom - top, fill=False, lw=2.5, ec=ACCENT)
+    axes.add_patch(frame)
+    rows, cols = view.grid
+    axes.set_xlim(min(left, 0) - 1, max(right, view.original.width) + 1)
+    axes.set_ylim(max(bottom, view.original.height) + 1, min(top, 0) - 1)
+    axes.set_title(f"framed: what the model saw\n({rows} x {cols} patches)", fontsize=10, color=INK)
+    axes.axis("off")
+
+
+def draw_answer(axes, explanation: Explanation) -> None:
+    """The ten most probable labels as bars; a model without labels says so."""
+    axes.set_title(explanation.model_name, fontsize=10, color=INK)
+    if not explanation.labels:
+        axes.text(0.5, 0.5, "no label head: maps only", ha="center", va="center", color=INK)
+        axes.axis("off")
+        return
+    top = explanation.top(10)[::-1]
+    bars = axes.barh([short(p.label) for p in top], [p.probability for p in top], color=ACCENT)
+    axes.bar_label(bars, [f"{p.probability:.1%}" for p in top], padding=3, fontsize=8, color=INK)
+    axes.set_xlim(0, max(p.probability for p in top) * 1.25)
+    axes.tick_params(axis="y", length=0, labelsize=8)
+    axes.set_xticks([])
+    axes.spines[:].set_visible(False)
+
+
+def short(label: str, most: int = 28) -> str:
+    """The first of a label's names, cut to fit beside a bar."""
+    first = label.split(",")[0]
+    return first if len(first) <= most else first[: most - 1] + "\u2026"
