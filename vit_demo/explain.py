@@ -144,7 +144,6 @@ class Explanation:
 
     # The maps
 
-    @torch.inference_mode()
     def rollout(
         self,
         layer: int = -1,
@@ -164,9 +163,8 @@ class Explanation:
         v = self.query_vector(query)
         for index in range(layer, start - 1, -1):
             v = attention.step(v, self.fused(index, fusion, discard), residual)
-        return v if tokens else self.as_map(v)
+        return v.clone() if tokens else self.as_map(v)
 
-    @torch.inference_mode()
     def head_rollouts(
         self,
         layer: int | None = -1,
@@ -199,9 +197,8 @@ class Explanation:
             raise ValueError(f'below is {below!r}; use "mean" or "same".')
         if layer is not None:
             maps = maps[top]
-        return maps if tokens else self.as_map(maps)
+        return maps.clone() if tokens else self.as_map(maps)
 
-    @torch.inference_mode()
     def attention(
         self,
         layer: int = -1,
@@ -231,7 +228,7 @@ class Explanation:
             maps = {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=0)
         elif head is not None:
             maps = maps[self.head_index(head)]
-        return maps if tokens else self.as_map(maps)
+        return maps.clone() if tokens else self.as_map(maps)
 
     @property
     def prefix_mass(self) -> float:
