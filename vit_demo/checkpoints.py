@@ -458,9 +458,15 @@ def supported_timm() -> dict[str, int]:
 
 
 def nearest(name: str) -> str:
-    """The supported model with ImageNet labels whose name is most like this one."""
-    labelled = [full for full, classes in supported_timm().items() if classes == 1000]
-    return (difflib.get_close_matches(name, labelled, n=1, cutoff=0.5) or [USUAL])[0]
+    """The supported model whose name is most like this one; with labels, unless this has none."""
+    import timm
+
+    known = timm.is_model(name.partition(".")[0])
+    cfg = timm.models.get_pretrained_cfg(name, allow_unregistered=True) if known else None
+    headless = cfg is not None and not imagenet_labels(cfg.num_classes)
+    names = [full for full, classes in supported_timm().items() if headless or classes == 1000]
+    names = [full for full in names if not full.startswith("test_")]  # timm's toys
+    return (difflib.get_close_matches(name, names, n=1, cutoff=0.5) or [USUAL])[0]
 
 
 def unknown_name(name: str) -> str:

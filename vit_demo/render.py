@@ -96,6 +96,33 @@ def wall(
     return canvas
 
 
+def animation(
+    picture: Image.Image,
+    maps: Tensor | np.ndarray,
+    *,
+    opacity: float = 0.55,
+    colour_map: str = "inferno",
+    smooth: bool = False,
+) -> list[Image.Image]:
+    """One frame a layer (layers, rows, cols), all on one colour scale, each with its name."""
+    maps = np.asarray(maps, dtype=np.float32)
+    options = {"opacity": opacity, "colour_map": colour_map, "smooth": smooth}
+    options["scale"] = scale_of(maps)
+    font, frames = ImageFont.load_default(15), []
+    for layer, heat in enumerate(maps):
+        shown = overlay(picture, heat, **options)
+        frame = Image.new("RGB", (shown.width, shown.height + 30), PAPER)
+        frame.paste(shown)
+        draw = ImageDraw.Draw(frame)
+        text = f"layer {layer + 1} of {len(maps)}"
+        draw.text((10, shown.height + 15), text, INK, font, anchor="lm")
+        end = (shown.width - 110) * (layer + 1) / len(maps)
+        line = (100, shown.height + 13, 100 + end, shown.height + 17)
+        draw.rectangle(line, fill=ACCENT)
+        frames.append(frame)
+    return frames
+
+
 def legend(draw, canvas, corner, colour_map, ends, words, font) -> None:
     """A small colour bar with its two ends and what is measured."""
     x, y = corner

@@ -1,0 +1,191 @@
+"""The command line as a stranger uses it: real processes for the way in, main() for the rest."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from test_explain import small_classifier
+
+from vit_demo import cli
+from vit_demo.checkpoints import save_checkpoint
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    classifier = small_classifier()
+    path = tmp_path / "small.safetensors"
+    save_checkpoint(path, classifier.model, classifier.labels, classifier.preprocess)
+    return str(path)
+
+
+@pytest.fixture
+def picture(tmp_path) -> str:
+    noise = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "noise.png")
+    return str(tmp_path / "noise.png")
+
+
+def run(capsys, *args) -> tuple[int, str, str]:
+    try:
+        code = cli.main([str(arg) for arg in args])
+    except SystemExit as stop:
+        code = stop.code
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_fresh_process_classifies_and_fails_politely(model, picture):
+    command = [sys.executable, "-m", "vit_demo", "classify", picture, "--model", model, "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)
+    assert len(result["labels"]) == 5
+    done = subprocess.run(
+        [*command[:4], "no.png", "--model", "nonsense"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+    )
+    assert done.returncode == 2
+    assert done.stdout == "" and done.stderr.count("\n") == 1
+    assert "closest names" in done.stderr
+
+
+def test_classify_prints_labels_and_goes_on_after_a_bad_picture(capsys, model, picture, tmp_path):
+    bad = tmp_path / "bad.png"
+    bad.write_text("not a picture")
+    code, out, err = run(capsys, "classify", picture, bad, picture, "--model", model, "--top", 3)
+    assert code == 2
+    assert out.count("  label ") == 6 and out.count("%") == 6
+    assert "bad.png" in err and err.count("\n") == 1
+    code, out, err = run(capsys, "classify", picture, bad, "--model", model, "--json")
+    assert code == 2
+    good, failed = json.loads(out)
+    assert good["labels"][0].keys() == {"label", "probability", "index"}
+    assert sum(p["probability"] for p in good["labels"]) == pytest.approx(1)
+    assert failed["image"] == str(bad) and failed["error"]
+
+
+@pytest.mark.parametrize("fit", cli.FITS)
+def test_explain_writes_all_its_files(capsys, model, picture, tmp_path, fit):
+    out_dir = tmp_path / "out" / "here"
+    code, out, err = run(
+        capsys, "explain", picture, "--model", model, "--out", out_dir, "--fit", fit, "--json"
+    )
+    assert code == 0, err
+    about = json.loads(out)
+    assert about == json.loads((out_dir / "explanation.json").read_text())
+    assert about["image"] == "noise.png" and about["fit"] == fit and about["model"] == "small"
+    assert about["settings"]["layer"] == 2 and about["settings"]["head"] is None
+    rows, cols = about["grid"]
+    maps = np.load(out_dir / "maps.npz")
+    assert maps["rollout"].shape == (rows, cols)
+    assert maps["head_rollouts"].shape == (3, 3, rows, cols)
+    assert maps["logits"].shape == (5,)
+    explanation = small_classifier().explain(picture, fit)
+    np.testing.assert_allclose(maps["rollout"], explanation.rollout(), atol=1e-6)
+    np.testing.assert_allclose(maps["head_rollouts"], explanation.head_rollouts(None), atol=1e-6)
+    assert maps["prefix_mass"] == pytest.approx(explanation.prefix_mass, abs=1e-6)
+    assert about["prefix_mass"] == pytest.approx(explanation.prefix_mass, abs=1e-6)
+    assert maps["rollout"].sum() + maps["prefix_mass"] == pytest.approx(1, abs=1e-5)
+    np.testing.assert_allclose(about["crop_box"], explanation.view.box)
+    for name in ("overview.png", "heads.png", "rollout.png"):
+        with Image.open(out_dir / name) as image:
+            image.load()
+            assert min(image.size) > 100
+
+
+def test_explain_answers_for_a_patch_a_layer_and_a_head(capsys, model, picture, tmp_path):
+    options = ("--layer", 0, "--head", 1, "--query", "2,3", "--residual", 0.3, "--below", "same")
+    code, out, err = run(
+        capsys, "explain", picture, "--model", model, "--out", tmp_path, *options, "--json"
+    )
+    assert code == 0, err
+    expected = small_classifier().explain(picture)
+    maps = np.load(tmp_path / "maps.npz")
+    rollout = expected.rollout(query=(2, 3), residual=0.3)
+    np.testing.assert_allclose(maps["rollout"], rollout, atol=1e-6)
+    heads = expected.head_rollouts(None, query=(2, 3), residual=0.3, below="same")
+    np.testing.assert_allclose(maps["head_rollouts"], heads, atol=1e-6)
+    settings = json.loads(out)["settings"]
+    assert (settings["layer"], settings["head"], settings["query"]) == (0, 1, [2, 3])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--layer", "9"), "no layer 9"),
+        (("--head", "7"), "no head 7"),
+        (("--query", "9,9"), "no row 9"),
+        (("--query", "nine"), "--query"),
+        (("--residual", "2"), "0 to 1"),
+        (("--discard", "1"), "below, 1"),
+        (("--fit", "squeeze"), "crop"),
+        (("--colours", "jet"), "inferno"),
+        (("--device", "toaster"), "auto, cpu"),
+        (("--labels", "missing.txt"), "labels file"),
+        (("--model", "deit_tyni"), "closest names"),
+        (("--nonsense",), "--nonsense"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, model, picture, tmp_path, options, words):
+    code, out, err = run(
+        capsys, "explain", picture, "--model", model, "--out", tmp_path / "out", *options
+    )
+    assert code == 2
+    assert words in err
+    assert out == "" and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"\x89PNG\r\n\x1a\nbroken"])
+def test_a_bad_picture_is_one_line_and_exit_code_2(capsys, model, tmp_path, content):
+    path = tmp_path / "bad.png"
+    path.write_bytes(content)
+    code, out, err = run(capsys, "explain", path, "--model", model, "--out", tmp_path / "out")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert "bad.png" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_headless_model_explains_but_does_not_classify(capsys, picture, tmp_path):
+    classifier = small_classifier(num_classes=0)
+    path = tmp_path / "headless.safetensors"
+    save_checkpoint(path, classifier.model, classifier.labels, classifier.preprocess)
+    code, _, err = run(capsys, "explain", picture, "--model", path, "--out", tmp_path / "out")
+    assert code == 0, err
+    assert np.load(tmp_path / "out" / "maps.npz")["logits"].shape == (0,)
+    code, _, err = run(capsys, "classify", picture, "--model", path)
+    assert code == 2 and "maps only" in err
+
+
+def test_models_lists_every_name(capsys):
+    code, out, _ = run(capsys, "models", "--json")
+    models = {model["name"]: model for model in json.loads(out)}
+    assert code == 0 and models["deit_tiny_patch16_224.fb_in1k"]["labels"] == 1000
+    assert models["vit_small_patch16_224.dino"]["labels"] == 0
+    code, out, _ = run(capsys, "models")
+    assert code == 0 and len(out.splitlines()) == len(models)
+
+
+def test_summary_counts_every_parameter(capsys, model):
+    code, out, _ = run(capsys, "summary", "--model", model)
+    count = sum(p.numel() for p in small_classifier().model.parameters())
+    assert code == 0
+    for words in ("PatchEmbed", "Attention", "MLP", f"{count:,}", "[1, 17, 24]"):
+        assert words in out
+
+
+def test_an_unexpected_error_shows_no_stack_trace(capsys, monkeypatch, model, picture):
+    monkeypatch.setattr(cli, "load", lambda args: 1 / 0)
+    code, _, err = run(capsys, "classify", picture, "--model", model)
+    assert code == 1
+    assert "ZeroDivisionError" in err and "Traceback" not in err
