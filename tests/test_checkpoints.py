@@ -5,14 +5,17 @@ import http.server
 import json
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import timm
 import torch
 from PIL import Image
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 
 import vit_demo
 from vit_demo import checkpoints
@@ -379,3 +382,63 @@ def test_wrong_contents_are_refused_with_the_tensors_name(tmp_path):
     refused("damaged", description=about | {"config": {"no such option": 1}})
     refused("damaged", description=[1, 2])
     refused("damaged", description=about | {"config": about["config"] | {"heads": 5}})
+
+
+# A hub that works, on this machine
+
+
+def test_a_hub_model_is_downloaded_once_and_then_comes_from_the_cache(tmp_path):
+    name = "test_vit.r160_in1k"
+    torch.manual_seed(5)
+    reference = timm.create_model(name).eval()
+    content = save({key: tensor.contiguous() for key, tensor in reference.state_dict().items()})
+    asked = []
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def answer(self, body: bytes) -> None:
+            asked.append((self.command, self.path))
+            found = self.path == f"/timm/{name}/resolve/main/model.safetensors"
+            self.send_response(200 if found else 404)
+            self.send_header("ETag", '"abc"')
+            self.send_header("X-Repo-Commit", "1" * 40)
+            self.send_header("Content-Length", str(len(content) if found else 0))
+            self.end_headers()
+            self.wfile.write(body if found else b"")
+
+        def do_HEAD(self):
+            self.answer(b"")
+
+        def do_GET(self):
+            self.answer(content)
+
+        def log_message(self, *args):
+            pass
+
+    Image.new("RGB", (50, 40), "teal").save(tmp_path / "teal.png")
+    command = ["classify", str(tmp_path / "teal.png"), "--model", name, "--json", "--top", "3"]
+
+    def classify(port: int) -> subprocess.CompletedProcess:
+        own = {"HF_ENDPOINT": f"http://127.0.0.1:{port}", "HF_HOME": str(tmp_path / "hub")}
+        return subprocess.run(
+            [sys.executable, "-m", "vit_demo", *command],
+            env=os.environ | own,
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        first = classify(server.server_port)
+        server.shutdown()
+    assert first.returncode == 0, first.stderr
+    assert ("GET", f"/timm/{name}/resolve/main/model.safetensors") in asked
+    again = classify(9)  # nobody listens there
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == first.stdout
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(reference))
+    with torch.inference_mode():
+        logits = reference(transform(Image.new("RGB", (50, 40), "teal"))[None])[0]
+    labels = json.loads(first.stdout)[0]["labels"]
+    assert [p["index"] for p in labels] == logits.topk(3).indices.tolist()
