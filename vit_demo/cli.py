@@ -10,7 +10,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-FITS = ("crop", "pad", "stretch", "native")
+from vit_demo.image import FITS
 
 
 class Parser(argparse.ArgumentParser):
@@ -94,6 +94,8 @@ def build_parser() -> Parser:
                        "the mean of the heads, or the head of the same number")  # fmt: skip
     added.add_argument("--colours", default="inferno", metavar="NAME", help="inferno, viridis, ...")
     added.add_argument("--smooth", action="store_true", help="interpolate between the patches")
+    added.add_argument("--scale", default="shared", choices=("shared", "own"), help="colours of the "
+                       "wall: one scale for all heads, or one for each")  # fmt: skip
     added.add_argument("--json", action="store_true", help="print explanation.json too")
 
     added = command(
@@ -189,7 +191,9 @@ def run_explain(args: argparse.Namespace) -> None:
         **colours,
     )
     page.save(args.out / "overview.png")
-    render.wall(arrays["head_rollouts"], colour_map=args.colours).save(args.out / "heads.png")
+    shared = args.scale == "shared"
+    wall = render.wall(arrays["head_rollouts"], shared=shared, colour_map=args.colours)
+    wall.save(args.out / "heads.png")
     render.overlay(picture, arrays["rollout"], **colours).save(args.out / "rollout.png")
     np.savez_compressed(args.out / "maps.npz", **arrays)
     about = explanation.describe() | {
