@@ -120,3 +120,50 @@ def same_head_rollouts(
         through = v[layer:].transpose(0, 1)  # (h, layers, N): one batch of rows a head
         v[layer:] = step(through, A, residual).transpose(0, 1)
     return v
+
+
+# Why this class: A and dA, the gradient of the class's logit with respect to A, are sequences over
+# the layers, first layer first, of tensors (..., h, N, N); the maps come out as (..., N).
+
+
+def row_through(v: Tensor, A: Tensor) -> Tensor:
+    """v @ A for one row v (..., N) a matrix A (..., N, N)."""
+    return (v.unsqueeze(-2) @ A).squeeze(-2)
+
+
+def relevance(A: Sequence[Tensor], dA: Sequence[Tensor], readout: Tensor) -> Tensor:
+    """Class relevance (Chefer et al. 2021, ICCV): attention counts where it speaks for the class.
+
+    R = R + Abar @ R from the first layer up is R = (I + Abar[L-1]) ... (I + Abar[0]). The read-out's
+    row of it, from the last layer down, is v = v + v @ Abar: the N x N matrix R is never needed.
+    """
+    v = readout.to(A[0])
+    for weights, gradient in zip(reversed(A), reversed(dA), strict=True):
+        Abar = (weights * gradient).clamp(min=0).mean(dim=-3)  # clamp first: heads do not cancel
+        v = v + row_through(v, Abar)
+    return v
+
+
+def gradient_rollout(
+    A: Sequence[Tensor], dA: Sequence[Tensor], readout: Tensor, residual: float = 0.5
+) -> Tensor:
+    """Rollout in which a layer's matrix is not the mean of A, but of A * dA where that is positive.
+
+    Rows are normalised, as in every rollout; a row on which no gradient falls passes its token on.
+    """
+    v = readout.to(A[0])
+    for weights, gradient in zip(reversed(A), reversed(dA), strict=True):
+        fused = normalise_rows((weights * gradient).mean(dim=-3).clamp(min=0))
+        v = (1 - residual) * row_through(v, fused) + residual * v
+    return v
+
+
+def grad_cam(A: Tensor, dA: Tensor, readout: Tensor, prefix: int) -> Tensor:
+    """Grad-CAM on attention: the read-out's rows in one layer (the last), heads by their gradient.
+
+    A head weighs as much as its mean gradient over the patches, without the `prefix` tokens.
+    """
+    readout = readout.to(A)
+    rows, gradients = readout @ A, readout @ dA  # (..., h, N)
+    weights = gradients[..., prefix:].mean(dim=-1, keepdim=True)  # (..., h, 1)
+    return (weights * rows).mean(dim=-2).clamp(min=0)

@@ -16,8 +16,10 @@ from torch import Tensor
 
 from vit_demo import attention, image
 from vit_demo.checkpoints import Checkpoint, load_checkpoint
+from vit_demo.class_maps import class_maps, find_label
 from vit_demo.model import ViTConfig, attention_weights
 
+Label = int | str | None  # a class by number or name, or the predicted one
 Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
 
 
@@ -116,6 +118,7 @@ class Explanation:
         mean_attention: Tensor,
         readout_rows: Tensor,
     ):
+        self.classifier = classifier  # for the questions that need a pass of their own
         self.model_name = classifier.name
         self.labels = classifier.labels
         self.require_labels = classifier.require_labels
@@ -127,6 +130,7 @@ class Explanation:
         self.mean_attention = mean_attention  # (L, N, N)
         self.readout_rows = readout_rows  # (L, h, N)
         self.readout = readout_tokens(self.config)
+        self.class_vectors: dict[int, dict[str, Tensor]] = {}  # of each class asked for: small
         self.layers, self.heads, self.N = queries.shape[:3]
 
     @property
@@ -141,6 +145,16 @@ class Explanation:
         """The k most probable labels, best first."""
         self.require_labels()
         return predictions(self.logits, self.labels, k)
+
+    def label_index(self, label: Label = None) -> int:
+        """The class of a label: its number, its text, one of its names, or None: the predicted."""
+        self.require_labels()
+        return int(self.logits.argmax()) if label is None else find_label(self.labels, label)
+
+    @property
+    def pixels(self) -> Tensor:
+        """What went into the model (1, C, H, W), made anew from the view."""
+        return image.to_tensor(self.view, self.classifier.preprocess).to(self.classifier.device)
 
     # The maps
 
@@ -229,6 +243,40 @@ class Explanation:
         elif head is not None:
             maps = maps[self.head_index(head)]
         return maps.clone() if tokens else self.as_map(maps)
+
+    # Why this class: maps that need gradients, so the first one of a class costs a pass of its own
+
+    def relevance(self, label: Label | Sequence[Label] = None, *, tokens: bool = False) -> Tensor:
+        """Class relevance (Chefer et al. 2021): what in the picture speaks for this class.
+
+        Not a share of 1, but in units of the logit. A list of labels shares one forward pass and
+        gives one map each (labels, rows, cols); `relevance(a) - relevance(b)` compares two.
+        """
+        return self.class_map("relevance", label, tokens)
+
+    def gradient_rollout(
+        self, label: Label | Sequence[Label] = None, *, tokens: bool = False
+    ) -> Tensor:
+        """Rollout through the attention that speaks for this class; a share of 1, as rollout."""
+        return self.class_map("gradient_rollout", label, tokens)
+
+    def grad_cam(self, label: Label | Sequence[Label] = None, *, tokens: bool = False) -> Tensor:
+        """The last layer's attention, its heads weighted by their gradient; units of the logit."""
+        return self.class_map("grad_cam", label, tokens)
+
+    def class_map(self, name: str, label: Label | Sequence[Label], tokens: bool) -> Tensor:
+        """One of the class maps. All three come from one pass, and are kept: N numbers each."""
+        many = isinstance(label, Sequence) and not isinstance(label, str)
+        wanted = [self.label_index(one) for one in (label if many else [label])]
+        missing = [index for index in dict.fromkeys(wanted) if index not in self.class_vectors]
+        if missing:
+            classes = torch.tensor(missing)[:, None]
+            maps = class_maps(self.classifier.model, self.pixels, classes, self.readout)
+            for i, index in enumerate(missing):
+                self.class_vectors[index] = {kind: found[i, 0] for kind, found in maps.items()}
+        found = torch.stack([self.class_vectors[index][name] for index in wanted])
+        found = found if many else found[0]
+        return found if tokens else self.as_map(found)
 
     @property
     def prefix_mass(self) -> float:

@@ -19,8 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# Called once a layer with the queries, keys (both (B, h, N, d)) and attention (B, h, N, N).
-Record = Callable[[Tensor, Tensor, Tensor], None]
+# Sees each layer's queries, keys (B, h, N, d) and attention (B, h, N, N); may return another one.
+Record = Callable[[Tensor, Tensor, Tensor], Tensor | None]
 
 
 def check(fine: bool, message: str) -> None:
@@ -88,9 +88,8 @@ class ViTConfig:
         patch_grid(self.image_size, self.patch_size)
         shape = f"embed_dim {self.embed_dim}, heads {self.heads}"
         check(self.embed_dim % self.heads == 0, f"{shape}: use a width that the heads divide.")
-        reads_token = self.pool == "token"
-        check(self.class_token or not reads_token, 'No class token: use pool="avg".')
-        plain = reads_token and not self.registers
+        check(self.class_token or self.pool == "avg", 'No class token: use pool="avg".')
+        plain = self.pool == "token" and not self.registers
         check(plain or not self.distilled, 'distilled=True goes with pool="token", registers=0.')
 
     @property
@@ -164,8 +163,8 @@ class Attention(nn.Module):
             x = F.scaled_dot_product_attention(q, k, v)  # fused: the N x N weights never exist
         else:
             weights = attention_weights(q, k)  # (B, h, N, N)
-            record(q, k, weights)
-            x = weights @ v  # (B, h, N, d)
+            changed = record(q, k, weights)
+            x = (weights if changed is None else changed) @ v  # (B, h, N, d)
         return self.proj(x.transpose(1, 2).reshape(B, N, D))
 
 
@@ -253,6 +252,10 @@ class VisionTransformer(nn.Module):
         x = self.tokens(images, keep)  # (B, N, D)
         for block in self.blocks:
             x = block(x, record)  # (B, N, D)
+        return self.readout(x)
+
+    def readout(self, x: Tensor) -> Tensor:
+        """Logits (B, classes) from what the last block made of the tokens (B, N, D)."""
         x = self.norm(x)
         if self.config.distilled:
             return (self.head(x[:, 0]) + self.head_dist(x[:, 1])) / 2
