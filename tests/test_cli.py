@@ -189,3 +189,20 @@ def test_an_unexpected_error_shows_no_stack_trace(capsys, monkeypatch, model, pi
     code, _, err = run(capsys, "classify", picture, "--model", model)
     assert code == 1
     assert "ZeroDivisionError" in err and "Traceback" not in err
+
+
+def test_explain_shows_what_speaks_for_a_label(capsys, model, picture, tmp_path):
+    out = tmp_path / "out"
+    code, text, _ = run(
+        capsys, "explain", picture, "--model", model, "--out", out, "--label", "Label 3"
+    )
+    assert code == 0 and "relevance.png" in text
+    about = json.loads((out / "explanation.json").read_text())
+    assert about["relevance_of"] == {"label": "label 3", "index": 3}
+    expected = small_classifier().explain(picture).relevance(3).numpy()
+    np.testing.assert_allclose(np.load(out / "maps.npz")["relevance"], expected, atol=1e-6)
+    assert Image.open(out / "relevance.png").size[0] >= 32
+    code, _, err = run(
+        capsys, "explain", picture, "--model", model, "--out", out, "--label", "lable 3"
+    )
+    assert code == 2 and "closest" in err and "label 3" in err

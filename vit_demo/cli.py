@@ -1,4 +1,6 @@
-"""The command line: python -m vit_demo models | classify | explain | summary | train | evaluate.
+"""The command line: python -m vit_demo COMMAND.
+
+The commands: models, classify, explain, faithfulness, summary, train, evaluate.
 
 Results go to standard output, everything else to standard error. Exit code 0 is success; 2 is bad
 input, with one line that says what to do.
@@ -40,6 +42,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def build_parser() -> Parser:
     from vit_demo.checkpoints import DEFAULT
+    from vit_demo.protocol import add_faithfulness_arguments, faithfulness
     from vit_demo.train import add_evaluate_arguments, add_train_arguments, evaluate, train
 
     parser = Parser(prog="vit_demo", description="See how a Vision Transformer looks at a picture.")
@@ -82,6 +85,8 @@ def build_parser() -> Parser:
     added.add_argument(
         "--query", type=query, metavar="ROW,COL", help="ask this patch, not the answer"
     )
+    added.add_argument("--label", metavar="LABEL", help="also show what speaks for this label "
+                       "(its name or number)")  # fmt: skip
     added.add_argument("--fit", default="crop", choices=FITS, help="how a picture meets the model")
     added.add_argument(
         "--fusion", default="mean", choices=("mean", "max", "min"), help="over heads"
@@ -97,6 +102,12 @@ def build_parser() -> Parser:
     added.add_argument("--scale", default="shared", choices=("shared", "own"), help="colours of the "
                        "wall: one scale for all heads, or one for each")  # fmt: skip
     added.add_argument("--json", action="store_true", help="print explanation.json too")
+
+    added = command(
+        "faithfulness", faithfulness, "Test maps over a folder of pictures, as the papers do."
+    )
+    model_arguments(added)
+    add_faithfulness_arguments(added)
 
     added = command(
         "summary", run_summary, "Print the layers of a model, with shapes and parameters."
@@ -122,6 +133,10 @@ def head(text: str) -> int | None:
 def query(text: str) -> tuple[int, int]:
     row, col = text.split(",")
     return int(row), int(col)
+
+
+def number_or_text(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
 
 
 def load(args: argparse.Namespace):
@@ -177,6 +192,7 @@ def run_explain(args: argparse.Namespace) -> None:
     settings = {"fusion": args.fusion, "residual": args.residual, "discard": args.discard}
     arrays = explanation.arrays(args.query, args.below, **settings)
     layer = explanation.layer_index(args.layer)
+    index = None if args.label is None else explanation.label_index(number_or_text(args.label))
     heads = arrays["head_rollouts"][layer]
     which = range(len(heads)) if args.head is None else [explanation.head_index(args.head)]
     asker = "the answer" if args.query is None else "patch {},{}".format(*args.query)
@@ -195,6 +211,11 @@ def run_explain(args: argparse.Namespace) -> None:
     wall = render.wall(arrays["head_rollouts"], shared=shared, colour_map=args.colours)
     wall.save(args.out / "heads.png")
     render.overlay(picture, arrays["rollout"], **colours).save(args.out / "rollout.png")
+    files = ["overview.png", "heads.png", "rollout.png", "maps.npz", "explanation.json"]
+    if index is not None:
+        arrays["relevance"] = explanation.relevance(index).numpy()
+        render.overlay(picture, arrays["relevance"], **colours).save(args.out / "relevance.png")
+        files.insert(3, "relevance.png")
     np.savez_compressed(args.out / "maps.npz", **arrays)
     about = explanation.describe() | {
         "image": Path(args.image).name,
@@ -202,6 +223,8 @@ def run_explain(args: argparse.Namespace) -> None:
         "settings": settings
         | {"layer": layer, "head": args.head, "query": args.query, "below": args.below},
     }
+    if index is not None:
+        about["relevance_of"] = {"label": explanation.labels[index], "index": index}
     text = json.dumps(about, indent=2, ensure_ascii=False)
     (args.out / "explanation.json").write_text(text + "\n", encoding="utf-8")
     if args.json:
@@ -210,7 +233,7 @@ def run_explain(args: argparse.Namespace) -> None:
     if explanation.labels:
         for p in explanation.top(10):
             print(f"  {p.probability:7.2%}  {p.label}")
-    print(f"{args.out}: overview.png, heads.png, rollout.png, maps.npz, explanation.json")
+    print(f"{args.out}: {', '.join(files)}")
 
 
 def run_summary(args: argparse.Namespace) -> None:

@@ -5,6 +5,8 @@ model knows; `smooth` interpolates between the patches and is an option. Colour 
 perceptually uniform and safe for colour-blind readers, and each picture says what its colours mean.
 """
 
+from collections.abc import Sequence
+
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -169,6 +171,39 @@ def figure(
     for (index, values), axes in zip(heads.items(), places, strict=False):
         axes.imshow(overlay(view.picture, values, **options))
         axes.set_title(f"head {index + 1}", fontsize=8, color=INK)
+    canvas.draw()
+    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+
+
+def perturbation(
+    accuracies: dict[str, dict[str, list[float]]],
+    areas: dict[str, dict[str, float]],
+    shares: Sequence[float],
+    pictures: int,
+) -> Image.Image:
+    """The perturbation test: accuracy while pixels go, the most marked first and the least first."""
+    page = Figure(figsize=(11, 4.4), facecolor=PAPER, layout="constrained")
+    canvas = FigureCanvasAgg(page)
+    titles = {
+        "positive": "most marked pixels first (lower is better)",
+        "negative": "least marked pixels first (higher is better)",
+    }
+    for axes, (way, title) in zip(page.subplots(1, 2, sharey=True), titles.items(), strict=True):
+        colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(accuracies)))
+        for (name, of), colour in zip(accuracies.items(), colours, strict=True):
+            chance = name == "random"
+            style = {"color": "#8a9099", "ls": "--"} if chance else {"color": colour, "marker": "o"}
+            text = f"{name}  {areas[name][way]:.2f}"
+            axes.plot(shares, of[way], label=text, markersize=3.5, **style)
+        axes.set_title(title, fontsize=10, color=INK)
+        axes.set_xlabel("share of pixels made black")
+        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axes.set_ylim(-0.03, 1.03)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(title="area x 100", fontsize=8, title_fontsize=8, frameon=False)
+    page.axes[0].set_ylabel(f"top-1 accuracy ({pictures} pictures)")
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
 

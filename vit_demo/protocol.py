@@ -1,0 +1,281 @@
+"""The perturbation test of the papers, over a folder of pictures (Chefer et al. 2021).
+
+A map is stretched to the pixels; the pixels it marks most (positive) or least (negative) become black
+before normalisation, 0, 10, ... 90 % of them; the score is the area under the top-1 accuracy, times
+100. Positive: lower is better. Negative: higher is better. The map is that of the predicted class;
+right is the true class of the picture, or, where it is not known, what the model said at first.
+
+Every finished picture is one line in the folder of results, so a run that was stopped goes on where
+it was. Under torchrun the pictures are shared out; every picture is computed as it would be alone, so
+the result is the same.
+"""
+
+import argparse
+import csv
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor
+from tqdm import tqdm
+
+from vit_demo import faithful, image
+from vit_demo.checkpoints import load_checkpoint
+from vit_demo.explain import Classifier, Explanation
+from vit_demo.train import Team, team_of
+
+SHARES = tuple(step / 10 for step in range(10))  # of the pixels removed: 0, 0.1 .. 0.9
+DIRECTIONS = ("positive", "negative")
+SUFFIXES = {".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp"}
+
+
+def add_faithfulness_arguments(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--images", required=True, type=Path, metavar="DIR", help="folder of pictures")
+    add("--out", required=True, type=Path, metavar="DIR", help="folder for the results")
+    add("--methods", default=",".join(faithful.METHODS), metavar="A,B,...",
+        help=f"what to compare ({','.join(faithful.METHODS)})")  # fmt: skip
+    add("--labels-from-name", action="store_true",
+        help="file names begin with the true synset, as n02123045_tabby.JPEG")  # fmt: skip
+    add("--limit", type=int, metavar="N", help="only the first N pictures, by name")
+    add("--resume", action="store_true", help="go on with the run in --out")
+    add("--batch-size", type=int, default=18, metavar="N", help="pictures in one pass (18)")
+
+
+def faithfulness(args: argparse.Namespace) -> int:
+    """Run the test as the arguments say, print the table; 2 if a picture could not be read."""
+    methods = [name.strip() for name in args.methods.split(",") if name.strip()]
+    for name in methods:
+        faithful.check_method(name)
+    with team_of(args.device) as team:
+        checkpoint = load_checkpoint(args.model, arch=args.arch, labels=args.labels)
+        classifier = Classifier(checkpoint, str(team.device))
+        classifier.require_labels()
+        pictures = pictures_in(args.images, args.limit)
+        truths = synset_classes(pictures, classifier) if args.labels_from_name else {}
+        settings = {
+            "model": args.model,
+            "methods": methods,
+            "labels_from_name": args.labels_from_name,
+        }
+        rows = begin(args.out, settings, args.resume)
+        together(team)  # everybody has seen what is done before anybody adds to it
+        if team.rank == 0:
+            write(args.out / "settings.json", json.dumps(settings, indent=2) + "\n")
+        todo = [path for path in pictures if "error" in rows.get(path.name, {"error": ""})]
+        quiet = True if team.rank else None  # None: no bar where nobody watches
+        mine = tqdm(todo[team.rank :: team.world], disable=quiet, unit="picture", leave=False)
+        for path in mine:
+            row = row_of(classifier, path, truths.get(path.name), methods, args.batch_size)
+            append(args.out / f"rows-{team.rank}.jsonl", row)
+        together(team)
+        if team.rank:
+            return 0
+        rows = read_rows(args.out)
+        return finish(args.out, [rows[path.name] for path in pictures], methods)
+
+
+# The pictures
+
+
+def pictures_in(folder: Path, limit: int | None) -> list[Path]:
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {folder}; give the folder with the pictures.")
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit is {limit}; use 1 or more.")
+    found = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+    if not found:
+        raise ValueError(f"{folder} holds no pictures; give a folder with JPEG or PNG files.")
+    return found[:limit]
+
+
+def synset_classes(pictures: list[Path], classifier: Classifier) -> dict[str, int]:
+    """The true class of each picture, from the synset its name begins with."""
+    from timm.data import ImageNetInfo, infer_imagenet_subset
+
+    subset = infer_imagenet_subset({"num_classes": classifier.config.num_classes})
+    if not subset:
+        raise ValueError("--labels-from-name is for models with ImageNet's labels; leave it out.")
+    classes = {synset: i for i, synset in enumerate(ImageNetInfo(subset).label_names())}
+    truths = {}
+    for path in pictures:
+        synset = re.match(r"n\d{8}", path.name)
+        if not synset or synset[0] not in classes:
+            raise ValueError(
+                f"{path.name} does not begin with a synset of the model, such as n02123045; "
+                "rename it or leave --labels-from-name out."
+            )
+        truths[path.name] = classes[synset[0]]
+    return truths
+
+
+# One picture
+
+
+def row_of(
+    classifier: Classifier, path: Path, truth: int | None, methods: list[str], batch: int
+) -> dict:
+    """What is written down of one picture: right (1) or wrong (0) at each share, for each method."""
+    try:
+        explanation = classifier.explain(path)
+    except image.ImageError as error:
+        return {"picture": path.name, "error": str(error)}
+    predicted = explanation.label_index()
+    truth = predicted if truth is None else truth
+    maps = {name: faithful.METHODS[name](explanation, predicted) for name in methods}
+    right = perturb(explanation, maps, truth, batch)
+    return {"picture": path.name, "truth": truth, "predicted": predicted, "right": right}
+
+
+@torch.inference_mode()
+def perturb(
+    explanation: Explanation, maps: dict[str, Tensor], truth: int, batch: int = 18
+) -> dict[str, dict[str, list[int]]]:
+    """method -> direction -> whether the answer is right with each share of pixels black."""
+    model, pixels = explanation.classifier.model, explanation.pixels
+    black = faithful.fill_of(explanation, "black")
+    size = pixels.shape[-2:]
+    n = size[0] * size[1]
+    untouched = int(int(explanation.logits.argmax()) == truth)
+    right = {}
+    for name, heat in maps.items():
+        stretched = F.interpolate(heat[None, None], size=size, mode="bilinear")[0, 0]
+        order = faithful.order_of(stretched).to(pixels.device)
+        rank = torch.empty_like(order).scatter(0, order, torch.arange(n, device=order.device))
+        gone = [rank < int(n * share) for share in SHARES[1:]]  # the most marked
+        gone += [rank >= n - int(n * share) for share in SHARES[1:]]  # the least marked
+        answers = []
+        for part in torch.stack(gone).split(batch):
+            mask = part.unflatten(1, size)[:, None]
+            answers += (model(torch.where(mask, black, pixels)).argmax(-1) == truth).int().tolist()
+        half = len(SHARES) - 1
+        halves = (answers[:half], answers[half:])
+        right[name] = {way: [untouched, *a] for way, a in zip(DIRECTIONS, halves, strict=True)}
+    return right
+
+
+# What was done so far
+
+
+def begin(out: Path, settings: dict, resume: bool) -> dict[str, dict]:
+    """The finished rows in the folder; an error if they are not from the same test."""
+    out.mkdir(parents=True, exist_ok=True)
+    known, rows = out / "settings.json", read_rows(out)
+    if not resume and (rows or known.exists()):
+        raise ValueError(f"{out} holds a run; add --resume to go on, or choose another --out.")
+    if known.exists():
+        old = json.loads(known.read_text(encoding="utf-8"))
+        other = [name for name in settings if old.get(name) != settings[name]]
+        if other:
+            raise ValueError(
+                f"The run in {out} has another {other[0].replace('_', ' ')} "
+                f"({old.get(other[0])}); use the same one, or choose another --out."
+            )
+    return rows
+
+
+def append(path: Path, row: dict) -> None:
+    """Add one line, whole: a line that a crash cut short before is closed and will be ignored."""
+    with open(path, "ab+") as file:
+        cut = False
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            cut = file.read(1) != b"\n"
+        file.write(b"\n" * cut + json.dumps(row, ensure_ascii=False).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_rows(out: Path) -> dict[str, dict]:
+    """Every picture's row, of all processes; a success counts more than an earlier error."""
+    rows = {}
+    for path in sorted(out.glob("rows-*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            try:
+                row = json.loads(line)
+                if "error" not in row or row["picture"] not in rows:
+                    rows[row["picture"]] = row
+            except (ValueError, TypeError, KeyError):
+                continue  # cut short by a crash: the picture is done again
+    return rows
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """A file, whole or not at all."""
+    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+    os.chmod(part, 0o644)
+    os.replace(part, path)
+
+
+def together(team: Team) -> None:
+    if team.world > 1:
+        dist.barrier()
+
+
+# The results
+
+
+def area(right: list) -> float:
+    """The published number: the area under the accuracy from 0 to 0.9, times 100."""
+    return float(np.trapezoid(right, SHARES)) * 100
+
+
+def summarise(rows: list[dict], methods: list[str]) -> dict[str, dict[str, list[float]]]:
+    """method -> direction -> accuracy at each share, over all pictures."""
+    return {
+        name: {
+            way: np.mean([row["right"][name][way] for row in rows], axis=0).tolist()
+            for way in DIRECTIONS
+        }
+        for name in methods
+    }
+
+
+def finish(out: Path, rows: list[dict], methods: list[str]) -> int:
+    """Write results.csv, summary.csv and perturbation.png, and print the table."""
+    from vit_demo import render
+
+    bad = [row for row in rows if "error" in row]
+    rows = [row for row in rows if "error" not in row]
+    for row in bad:
+        print(f"vit_demo: {row['picture']}: {row['error']}", file=sys.stderr)
+    if not rows:
+        raise ValueError("None of the pictures could be read; give another folder.")
+    results = [["picture", "truth", "predicted", "method", "direction", "area", *SHARES]]
+    for row in rows:
+        for name in methods:
+            for way in DIRECTIONS:
+                right = row["right"][name][way]
+                about = [row["picture"], row["truth"], row["predicted"], name, way]
+                results.append([*about, f"{area(right):.2f}", *right])
+    write(out / "results.csv", as_csv(results))
+    accuracies = summarise(rows, methods)
+    areas = {name: {way: area(a) for way, a in ways.items()} for name, ways in accuracies.items()}
+    table = [["method", "positive", "negative", "pictures"]]
+    for name, of in areas.items():
+        table.append([name, f"{of['positive']:.2f}", f"{of['negative']:.2f}", len(rows)])
+    write(out / "summary.csv", as_csv(table))
+    picture = io.BytesIO()
+    render.perturbation(accuracies, areas, SHARES, len(rows)).save(picture, "PNG")
+    write(out / "perturbation.png", picture.getvalue())
+    for name, positive, negative, _ in table:
+        print(f"{name:18}{positive:>10}{negative:>10}")
+    print(f"{len(rows)} pictures; positive: lower is better, negative: higher is better")
+    print(f"{out}: results.csv, summary.csv, perturbation.png")
+    return 2 if bad else 0
+
+
+def as_csv(lines: list[list]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
