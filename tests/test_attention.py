@@ -1,5 +1,7 @@
 """The maths of attention maps against plain full-matrix formulas in float64."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -127,6 +129,41 @@ def test_identity_attention_leaves_all_mass_on_the_asker():
     v = attention.token_mean(slice(3, 4), 6)
     for residual in (0.0, 0.5, 1.0):
         torch.testing.assert_close(attention.chain(v, [torch.eye(6)] * 5, residual), v)
+
+
+grids = st.tuples(st.integers(1, 3), st.integers(1, 4))
+
+
+@FAST
+@given(grids, st.integers(1, 3), st.integers(0, 2), seeds)
+def test_distance_and_entropy_equal_plain_loops(grid, heads, prefix, seed):
+    (rows, cols), (height, width) = grid, (8, 4)
+    n = rows * cols
+    A = random_attention((1, heads, prefix + n), seed)[0]
+    points = [(height * r, width * c) for r in range(rows) for c in range(cols)]
+    distance, entropy = torch.zeros(2, heads, dtype=torch.float64)
+    for head in range(heads):
+        for q in range(n):
+            look = A[head, prefix + q, prefix:]
+            for k in range(n):
+                share = float(look[k] / look.sum())
+                distance[head] += share * math.dist(points[q], points[k]) / n
+                entropy[head] -= share * math.log2(share) / n
+    found = attention.attention_distance(A, grid, (height, width), prefix)
+    torch.testing.assert_close(found, distance, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(attention.attention_entropy(A, prefix), entropy)
+
+
+def test_distance_and_entropy_of_heads_one_knows():
+    A = torch.zeros(3, 7, 7)  # a class token and 2 x 3 patches
+    A[0] = torch.eye(7)  # each patch looks at itself
+    A[1] = 1 / 7  # evenly at everything
+    A[2, :, 0] = 1  # at the class token alone: no patch is seen at all
+    even = [math.hypot(8 * r, 4 * c) for r in (0, 0, 1, -1) for c in (-2, -1, -1, 0, 0, 0, 1, 1, 2)]
+    distance = attention.attention_distance(A, (2, 3), (8, 4), 1)
+    torch.testing.assert_close(distance, torch.tensor([0, sum(even) / 36, 0]))
+    entropy = attention.attention_entropy(A, 1)
+    torch.testing.assert_close(entropy, torch.tensor([0, math.log2(6), 0]))
 
 
 def test_readout_vectors():

@@ -17,6 +17,7 @@ A read-out is the mean over a slice of tokens: the class token, class and distil
 patches for average pooling. As a vector it is `token_mean(...)`, with entries that sum to 1.
 """
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -120,6 +121,32 @@ def same_head_rollouts(
         through = v[layer:].transpose(0, 1)  # (h, layers, N): one batch of rows a head
         v[layer:] = step(through, A, residual).transpose(0, 1)
     return v
+
+
+# What a head is like: where the patches look, when only patches count
+
+
+def patch_shares(A: Tensor, prefix: int) -> Tensor:
+    """The patches' look at patches (h, n, n), rows shares of 1 again; zero where nothing was left."""
+    patches = A[..., prefix:, prefix:]
+    return patches / patches.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(A.dtype).tiny)
+
+
+def attention_distance(
+    A: Tensor, grid: tuple[int, int], patch_size: tuple[int, int], prefix: int
+) -> Tensor:
+    """How far each head (h, N, N) looks, in pixels: (h,). From patch to patch, mean over patches."""
+    (rows, cols), (height, width) = grid, patch_size
+    y, x = torch.arange(rows) * height, torch.arange(cols) * width
+    positions = torch.cartesian_prod(y, x).to(A)  # (n, 2), row by row
+    distance = torch.cdist(positions, positions)
+    return (patch_shares(A, prefix) * distance).sum(dim=-1).mean(dim=-1)
+
+
+def attention_entropy(A: Tensor, prefix: int) -> Tensor:
+    """How widely each head (h, N, N) spreads its look over the patches, in bits: (h,)."""
+    nats = torch.special.entr(patch_shares(A, prefix)).sum(dim=-1)
+    return nats.mean(dim=-1) / math.log(2)
 
 
 # Why this class: A and dA, the gradient of the class's logit with respect to A, are sequences over

@@ -1,0 +1,560 @@
+"""The explorer in Chromium: its numbers against the library, and everything a visitor may do."""
+
+import base64
+import io
+import itertools
+import json
+import re
+import runpy
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from test_explorer import SHAPES, Decoded, explain
+
+from vit_demo import attention
+from vit_demo.ui import explorer
+
+STATE = {"map": "head_rollout", "layer": 2, "head": 1, "query": None, "direction": "from"}
+STATE |= {"below": "mean", "residual": 0.5, "discard": 0.0}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """The models are tiny: threads would only wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+# Its numbers
+
+
+@pytest.fixture(scope="module")
+def calculator(browser):
+    """An empty page with the script: a function of a blob and states, giving token vectors."""
+    page = browser.new_page()
+    page.add_script_tag(content=explorer.script())
+    bytes_of = "Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer"
+
+    def calculate(blob: bytes, states: list[dict], rows: dict | None = None) -> list[torch.Tensor]:
+        fetched = [[list(q) if q else q, text(blob)] for q, blob in (rows or {}).items()]
+        lists = page.evaluate(
+            f"""([blob, states, fetched]) => {{
+                const open = (text) => {bytes_of};
+                const maps = ViTExplorer.maths.createMaps(ViTExplorer.decode(open(blob)));
+                for (const [query, rows] of fetched) maps.remember(query, open(rows));
+                return states.map((state) => {{
+                    const v = maps.mapOf(state, state.query);
+                    return v && Array.from(v);
+                }});
+            }}""",
+            [text(blob), states, fetched],
+        )
+        return [v and torch.tensor(v, dtype=torch.float32) for v in lists]
+
+    yield calculate
+    page.close()
+
+
+def text(blob: bytes) -> str:
+    return base64.b64encode(blob).decode()
+
+
+def library(e, state: dict) -> torch.Tensor:
+    """The same map from the library."""
+    layer, head, query = state["layer"], state["head"], state["query"]
+    query = tuple(query) if query else None
+    settings = {"query": query, "residual": state["residual"], "discard": state["discard"]}
+    if state["map"] == "rollout":
+        return e.rollout(layer, fusion=head, tokens=True, **settings)
+    if state["map"] == "attention":
+        return e.attention(layer, head, query, direction=state["direction"], tokens=True)
+    maps = e.head_rollouts(layer, below=state["below"], tokens=True, **settings)
+    across = {"mean": lambda x: x.mean(dim=0), "max": lambda x: x.amax(dim=0)}
+    across["min"] = lambda x: x.amin(dim=0)
+    return across[head](maps) if isinstance(head, str) else maps[head]
+
+
+def all_states(discards=(0.0, 0.35, 0.9)) -> list[dict]:
+    states = []
+    for query, layer in itertools.product((None, [1, 2]), (0, 3)):
+        place = STATE | {"query": query, "layer": layer}
+        for head, direction in itertools.product((2, "mean", "max", "min"), ("from", "to")):
+            states.append(place | {"map": "attention", "head": head, "direction": direction})
+        for discard, residual in itertools.product(discards, (0.0, 0.5, 0.8)):
+            place = place | {"discard": discard, "residual": residual}
+            states += [place | {"map": "rollout", "head": head} for head in ("mean", "max", "min")]
+            for head, below in itertools.product((0, "mean", "max", "min"), ("mean", "same")):
+                states.append(place | {"head": head, "below": below})
+    return states
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_maths_is_the_librarys(shape, calculator):
+    """Given the same attention (decoded from the payload), every map is the same."""
+    e = explain(**SHAPES[shape])
+    same_input, states = Decoded(e), all_states()
+    for state, found in zip(states, calculator(explorer.payload(e), states), strict=True):
+        expected = library(same_input, state)
+        torch.testing.assert_close(
+            found, expected, rtol=1e-4, atol=2e-6, msg=f"{state}: {found} is not {expected}"
+        )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_bytes_are_fine_enough(shape, calculator):
+    """Against the true attention. What rests on the head-mean and on the read-out's rows (16 and
+    32 bits) is right to 1e-4 of the largest value. A byte a value: half a step is 0.4 % of a row's
+    peak, and the row's sum may add as much: 1 % of the largest value, over the heads. (With discard,
+    which of two nearly equal entries goes may differ; that the rule is right is tested above.)"""
+    e, states = explain(**SHAPES[shape]), all_states(discards=(0.0,))
+    for state, found in zip(states, calculator(explorer.payload(e), states), strict=True):
+        expected = library(e, state)
+        exact = state["head"] == "mean" and state["map"] == "rollout"
+        exact |= (
+            state["query"] is None
+            and state["direction"] == "from"
+            and (
+                state["map"] == "attention"
+                or (state["map"] == "head_rollout" and state["below"] == "mean")
+            )
+        )
+        by_head = state["map"] != "rollout" and state["head"] == "min"
+        largest = library(e, state | {"head": "max"}).max() if by_head else expected.max()
+        if state["direction"] == "to":  # each entry has the scale of another row
+            largest = e.layer_attention(state["layer"]).max()
+        off = (found - expected).abs().max() / largest
+        assert off <= (1e-4 if exact else 0.01), (state, float(off))
+
+
+@pytest.mark.parametrize("shape", ["class token", "registers"])
+def test_lean_data_give_the_same_maps(shape, calculator, monkeypatch):
+    e = explain(**SHAPES[shape])
+    monkeypatch.setattr(explorer, "FULL_LIMIT", e.mean_attention.numel())
+    rows = {query: explorer.query_rows(e, query) for query in (None, (1, 2))}
+    states = [s for s in all_states((0.0, 0.35)) if s["below"] == "mean"]
+    states = [s for s in states if s["map"] != "rollout" or s["head"] == "mean"]
+    for state, found in zip(states, calculator(explorer.payload(e), states, rows), strict=True):
+        expected = library(e, state)
+        # sums of codes of 16 bits: 1e-4 of the largest value
+        assert (found - expected).abs().max() <= 1e-4 * expected.max() + 1e-6, state
+    # without the rows, the mean of the heads is still known; a single head is not
+    place = STATE | {"query": [1, 2]}
+    known, unknown = calculator(explorer.payload(e), [place | {"head": "mean"}, place])
+    torch.testing.assert_close(known, e.rollout(2, query=(1, 2), tokens=True), rtol=1e-3, atol=1e-5)
+    assert unknown is None
+
+
+def test_smooth_is_pillows_bicubic(browser):
+    heat = np.random.default_rng(1).random((5, 7), dtype=np.float32)
+    page = browser.new_page()
+    page.add_script_tag(content=explorer.script())
+    call = "(v) => Array.from(ViTExplorer.maths.enlarge(v, 5, 7, 40, 56))"
+    found = np.array(page.evaluate(call, heat.ravel().tolist())).reshape(40, 56)
+    expected = Image.fromarray(heat).resize((56, 40), Image.Resampling.BICUBIC)
+    np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5)
+    page.close()
+
+
+# What a visitor does
+
+ROOT = "document.querySelector('.vitx')"
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Pages of a ViT-B-shaped (12 layers, 12 heads, 14 x 14 patches) and of a tiny model."""
+    folder = tmp_path_factory.mktemp("explorer")
+    big = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
+    small = explain(image_size=(16, 48), registers=2)
+    made = {"big": (big, "en"), "korean": (big, "ko"), "small": (small, "en")}
+    for name, (e, language) in made.items():
+        page = explorer.standalone_html(e, language)
+        folder.joinpath(f"{name}.html").write_text(page, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def open_page(visit, files):
+    def open_page(name: str = "big", **options):
+        options = {"viewport": {"width": 1280, "height": 900}} | options
+        page = visit(files.joinpath(f"{name}.html").as_uri(), **options)
+        page.wait_for_selector(".vitx[data-ready=true][data-wall][data-drawn]")
+        page.wait_for_timeout(100)  # what follows the first drawing
+        return page
+
+    return open_page
+
+
+def state(page) -> dict:
+    return json.loads(page.evaluate(f"{ROOT}.dataset.state"))
+
+
+def drawn(page) -> int:
+    return int(page.evaluate(f"{ROOT}.dataset.drawn"))
+
+
+def pixels(page, canvas: str) -> np.ndarray:
+    url = page.evaluate(f"document.querySelector('{canvas}').toDataURL()")
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.split(",")[1]))).convert("RGB"))
+
+
+def patch_point(page, row: int, col: int, grid=(14, 14)) -> tuple[float, float]:
+    box = page.locator(".vx-picture").bounding_box()
+    return (
+        box["x"] + (col + 0.5) * box["width"] / grid[1],
+        box["y"] + (row + 0.5) * box["height"] / grid[0],
+    )
+
+
+def after_drawing(page, act) -> None:
+    before = drawn(page)
+    act()
+    page.wait_for_function(f"Number({ROOT}.dataset.drawn) > {before}")
+
+
+def test_hover_shows_value_and_the_patchs_map(open_page):
+    page = open_page()
+    first = pixels(page, ".vx-picture")
+    after_drawing(page, lambda: page.mouse.move(*patch_point(page, 6, 2)))
+    tip = page.locator(".vx-tip")
+    assert tip.is_visible() and "Row 7, column 3" in tip.inner_text()
+    assert re.search(r"\d+\.\d+ %", tip.inner_text())
+    assert "patch 7, 3" in page.locator(".vx-query-name").inner_text()  # follows the pointer
+    assert not np.array_equal(first, pixels(page, ".vx-picture"))
+    assert state(page)["query"] is None
+    after_drawing(page, lambda: page.mouse.move(5, 5))
+    assert not tip.is_visible()
+    np.testing.assert_array_equal(first, pixels(page, ".vx-picture"))
+
+
+def test_tooltip_has_the_librarys_value(open_page, files):
+    page = open_page("small")
+    page.mouse.move(*patch_point(page, 1, 4, (2, 6)))
+    page.wait_for_function(f"Boolean({ROOT}.dataset.tip)")
+    e = explain(image_size=(16, 48), registers=2)
+    value = 100 * float(e.head_rollouts(-1).mean(dim=0)[1, 4])
+    shown = float(re.search(r"([\d.]+) %", page.evaluate(f"{ROOT}.dataset.tip"))[1])
+    assert shown == pytest.approx(value, rel=0.01)
+    share = 100 * e.rollout(tokens=True)[:3].numpy()
+    words = page.locator(".vx-say").inner_text()
+    page.mouse.move(5, 5)
+    page.wait_for_function(f"!{ROOT}.dataset.tip")
+    words = page.locator(".vx-say").inner_text()
+    cls, registers = (float(x) for x in re.findall(r"([\d.]+) % of it stays", words))
+    assert cls == pytest.approx(share[0], rel=0.01)
+    assert registers == pytest.approx(share[1:].sum(), rel=0.01)
+
+
+def test_click_chooses_a_patch_and_back(open_page):
+    page = open_page()
+    page.mouse.click(*patch_point(page, 3, 9))
+    assert state(page)["query"] == [3, 9]
+    assert page.locator(".vx-back").is_visible()
+    page.mouse.move(*patch_point(page, 8, 8))  # a chosen patch stays
+    page.wait_for_timeout(50)
+    assert "patch 4, 10" in page.locator(".vx-query-name").inner_text()
+    page.mouse.click(*patch_point(page, 3, 9))
+    assert state(page)["query"] is None
+    page.mouse.click(*patch_point(page, 0, 0))
+    page.locator(".vx-back").click()
+    assert state(page)["query"] is None and not page.locator(".vx-back").is_visible()
+
+
+def test_changes_are_drawn_at_once_without_a_request(open_page):
+    page = open_page()
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
+    measure = """async (change) => {
+        const root = document.querySelector(".vitx"), before = root.dataset.drawn;
+        const began = performance.now();
+        root.explorer.set(change);
+        while (root.dataset.drawn === before) await new Promise(requestAnimationFrame);
+        return performance.now() - began;
+    }"""
+    changes = [{"layer": layer, "head": head} for layer, head in itertools.product((3, 11), (0, 7))]
+    changes += [{"query": [r, r]} for r in range(4)] + [{"query": None}]
+    changes += [{"map": "attention"}, {"direction": "to"}, {"map": "rollout"}, {"opacity": 0.3}]
+    changes += [{"colours": "cividis"}, {"smooth": True}, {"residual": 0.3}]
+    page.evaluate(measure, {"layer": 5})
+    times = [[page.evaluate(measure, change) for change in changes] for _ in range(3)]
+    assert np.median(np.min(times, axis=0)) < 50, times  # the best of three: others may work here
+    page.select_option("select[id$=head]", "max")  # through the controls, too
+    page.locator("input[id$=layer]").fill("3")
+    assert (state(page)["layer"], state(page)["head"]) == (3, "max")
+    for index, _ in enumerate(range(5)):
+        page.mouse.move(*patch_point(page, index, index))
+    page.wait_for_timeout(100)
+    assert requests == []
+
+
+def test_every_control_changes_the_picture(open_page):
+    page = open_page()
+    page.evaluate("document.querySelector('.vx-more').open = true")
+    seen = [pixels(page, ".vx-picture")]
+
+    def act(change) -> None:
+        after_drawing(page, change)
+        page.wait_for_timeout(80)
+        seen.append(pixels(page, ".vx-picture"))
+        assert not np.array_equal(seen[-2], seen[-1])
+
+    act(lambda: page.select_option("select[id$=head]", label="4"))
+    act(lambda: page.locator("input[id$=residual]").fill("0.2"))
+    act(lambda: page.locator("input[id$=discard]").fill("0.9"))
+    act(lambda: page.locator("[value=same]").check())
+    act(lambda: page.locator("input[id$=opacity]").fill("0.8"))
+    act(lambda: page.locator("[name$=smooth][value=true]").check())
+    act(lambda: page.select_option("select[id$=colours]", "viridis"))
+    act(lambda: page.locator("[value=shared]").check())
+    act(lambda: page.locator("[name$=map][value=attention]").check())
+    act(lambda: page.locator("[name$=direction][value=to]").check())
+    act(lambda: page.get_by_role("button", name="Picture only").click())
+    expected = {"map": "attention", "head": 3, "direction": "to", "residual": 0.2, "discard": 0.9}
+    expected |= {"below": "same", "opacity": 0.8, "smooth": True, "colours": "viridis"}
+    assert state(page) == state(page) | expected | {"scale": "shared"}
+    page.get_by_role("button", name="Reset").click()
+    assert state(page)["residual"] == 0.5 and state(page)["smooth"] is False
+
+
+def test_keyboard_alone(open_page):
+    page = open_page()
+    page.locator(".vx-picture").focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft", "ArrowLeft"):
+        page.keyboard.press(key)
+    page.wait_for_function(f"{ROOT}.dataset.tip?.startsWith('Row 7, column 7')")
+    assert "Row 7, column 7" in page.locator(".vx-live").inner_text()
+    page.keyboard.press("Enter")
+    assert state(page)["query"] == [6, 6]
+    page.keyboard.press("Enter")
+    assert state(page)["query"] is None
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    assert state(page)["query"] == [7, 6]
+    page.keyboard.press("Escape")
+    assert state(page)["query"] is None
+    reached = set()
+    page.locator("body").press("Tab")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        name = "document.activeElement.className || document.activeElement.id || document.activeElement.name"
+        reached.add(page.evaluate(f"{name} || document.activeElement.tagName").split("-")[-1])
+    assert {"picture", "tiles", "play", "map", "head", "layer", "sort"} <= reached, reached
+
+
+def test_play_walks_through_the_layers(open_page):
+    page = open_page("small")
+    page.locator("input[id$=layer]").fill("1")
+    page.locator(".vx-play").click()
+    seen = []
+    for _ in range(60):
+        seen.append(state(page)["layer"])
+        page.wait_for_timeout(60)
+        if page.locator(".vx-play").get_attribute("aria-label") == "Play through the layers":
+            break
+    assert list(dict.fromkeys(seen)) == [0, 1, 2, 3]
+    page.locator(".vx-play").click()
+    page.locator(".vx-play").click()  # pause
+    assert page.locator(".vx-play").get_attribute("aria-label") == "Play through the layers"
+
+
+def test_wall_names_opens_and_walks(open_page):
+    page = open_page()
+    box = page.locator(".vx-tiles").bounding_box()
+    page.mouse.move(box["x"] + 24 + 8, box["y"] + 16 + 8)
+    page.wait_for_function(f"{ROOT}.dataset.name.startsWith('Layer 12, head 1 ')")
+    text = page.locator(".vx-name").inner_text()
+    e = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
+    A = e.layer_attention(11)
+    distance = float(attention.attention_distance(A, e.grid, (16, 16), 1)[0])
+    entropy = float(attention.attention_entropy(A, 1)[0])
+    assert text == (
+        f"Layer 12, head 1 · attention distance {distance:.0f} px · entropy {entropy:.1f} bits"
+    )
+    page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
+    assert (state(page)["layer"], state(page)["head"]) == (11, 0)
+    page.locator(".vx-tiles").focus()
+    for key in (
+        "ArrowRight",
+        "ArrowRight",
+        "ArrowDown",
+        "ArrowLeft",
+        "ArrowUp",
+        "ArrowUp",
+        "ArrowDown",
+    ):
+        page.keyboard.press(key)
+    assert (state(page)["layer"], state(page)["head"]) == (10, 1)
+    page.locator("[name$=map][value=rollout]").check()
+    assert state(page)["head"] == "mean"
+    page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
+    assert state(page)["map"] == "head_rollout" and state(page)["head"] == 0
+
+
+def test_wall_sorted_by_focus(open_page):
+    page = open_page()
+    before = pixels(page, ".vx-tiles")
+    page.locator("[value=focus]").check()
+    page.wait_for_timeout(80)
+    assert not np.array_equal(before, pixels(page, ".vx-tiles"))
+    box = page.locator(".vx-tiles").bounding_box()
+    page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
+    e = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
+    _, arrays = explorer.unpack(explorer.payload(e))
+    layer, head = np.unravel_index(arrays["entropy"].argmin(), (12, 12))
+    assert (state(page)["layer"], state(page)["head"]) == (layer, head)
+
+
+def test_wall_is_fast(open_page):
+    """144 tiles: drawing below a frame, computing all rollouts in slices. Generous for a busy
+    machine; the medians on an idle one are a tenth of this."""
+    page = open_page()
+    tiles, walls = [], []
+    for residual in (0.1, 0.2, 0.3, 0.4, 0.6):
+        before = page.evaluate(f"{ROOT}.dataset.wall")
+        page.evaluate(f"{ROOT}.explorer.set({{ residual: {residual} }})")
+        page.wait_for_function(f"{ROOT}.dataset.wall !== '{before}'")
+        page.wait_for_timeout(50)
+        tiles.append(float(page.evaluate(f"{ROOT}.dataset.tilesMs")))
+        walls.append(float(page.evaluate(f"{ROOT}.dataset.wallMs")))
+    assert np.median(tiles) < 50, tiles
+    assert np.median(walls) < 600, walls
+
+
+def test_png(open_page):
+    page = open_page()
+    page.evaluate(f"{ROOT}.explorer.set({{ layer: 10, head: 4, query: [2, 3] }})")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="PNG").click()
+    assert download.value.suggested_filename == "small-head_rollout-layer11-head-5.png"
+    picture = Image.open(download.value.path())
+    assert picture.format == "PNG" and picture.width == 896 + 64 and picture.height > picture.width
+    body = np.asarray(picture.convert("RGB"))
+    assert (body[:20] == 255).all()  # a margin
+    assert len(np.unique(body[32:928, 32:928].reshape(-1, 3), axis=0)) > 100  # the picture
+    assert (body[960:] < 128).any()  # the words
+
+
+def test_python_snippet_runs_and_gives_the_same_picture(open_page, tmp_path, monkeypatch):
+    import vit_demo
+
+    e = explain(image_size=(16, 48), registers=2)
+    monkeypatch.setattr(vit_demo, "load", lambda name: {"small": Loaded(e)}[name])
+    page = open_page("small", permissions=["clipboard-read", "clipboard-write"])
+    states = [
+        {"map": "head_rollout", "head": 1, "layer": 2, "query": [1, 3], "residual": 0.3},
+        {"map": "head_rollout", "head": "max", "below": "same", "discard": 0.4, "smooth": True},
+        {"map": "rollout", "head": "min", "query": None, "colours": "viridis", "scale": "shared"},
+        {"map": "attention", "head": 2, "direction": "to", "query": [0, 5], "opacity": 1},
+        {"map": "attention", "head": "mean", "direction": "from", "query": None},
+    ]
+    for change in states:
+        after_drawing(
+            page, lambda change=change: page.evaluate(f"(s) => {ROOT}.explorer.set(s)", change)
+        )
+        page.wait_for_timeout(150)
+        page.get_by_role("button", name=re.compile("Copy as Python|Copied")).click()
+        code = page.evaluate("navigator.clipboard.readText()")
+        assert code == page.evaluate(f"{ROOT}.dataset.python") and "explain(" in code
+        file = tmp_path / "attention.png"
+        tmp_path.joinpath("snippet.py").write_text(code.replace("attention.png", str(file)))
+        runpy.run_path(str(tmp_path / "snippet.py"))
+        made = np.asarray(Image.open(file).convert("RGB")).astype(int)
+        heat = page.evaluate(
+            f"() => {{ const c = {ROOT}.explorer.sheet(); return c.toDataURL(); }}"
+        )
+        sheet = Image.open(io.BytesIO(base64.b64decode(heat.split(",")[1]))).convert("RGB")
+        w, h = 896, round(896 / 3)
+        sheet = sheet.crop((32, 32, 32 + w, 32 + h)).resize(made.shape[1::-1], Image.Resampling.BOX)
+        # the browser resamples the picture a little differently, and frames the chosen patch
+        assert np.median(np.abs(np.asarray(sheet).astype(int) - made)) <= 3, change
+
+
+class Loaded:
+    def __init__(self, explanation):
+        self.explanation = explanation
+
+    def explain(self, source, fit):
+        assert source == "your-picture.jpg" and fit == "crop"
+        return self.explanation
+
+
+def test_phone(open_page):
+    for name in ("big", "korean", "small"):
+        page = open_page(
+            name, viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True
+        )
+        page.evaluate("document.querySelector('.vx-more').open = true")
+        page.evaluate(f"{ROOT}.explorer.set({{ query: [0, 1], head: 2 }})")
+        page.wait_for_timeout(100)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        explorer_box = page.locator(".vx-explorer").bounding_box()
+        wall_box = page.locator(".vx-wall").bounding_box()
+        assert wall_box["y"] >= explorer_box["y"] + explorer_box["height"]
+    page = open_page("big", viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True)
+    page.touchscreen.tap(*patch_point(page, 2, 2))
+    page.wait_for_function(f"JSON.parse({ROOT}.dataset.state).query !== null")
+    assert state(page)["query"] == [2, 2]
+
+
+def test_dark_and_light(open_page):
+    backgrounds = {}
+    for scheme in ("light", "dark"):
+        page = open_page("small", color_scheme=scheme)
+        backgrounds[scheme] = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        ink = page.evaluate("getComputedStyle(document.querySelector('.vx-say')).color")
+        assert ink == {"light": "rgb(27, 31, 36)", "dark": "rgb(232, 234, 237)"}[scheme]
+    assert backgrounds["dark"] == "rgb(22, 25, 29)"
+    page = open_page("small")
+    page.evaluate("document.body.classList.add('dark')")  # as Gradio does
+    ink = page.evaluate("getComputedStyle(document.querySelector('.vx-say')).color")
+    assert ink == "rgb(232, 234, 237)"
+
+
+def test_korean_and_switching(open_page):
+    page = open_page("korean")
+    assert page.locator("h2").first.inner_text() == "탐색기"
+    page.evaluate(f"{ROOT}.explorer.set({{ head: 2, layer: 4 }})")
+    page.wait_for_timeout(60)
+    assert "5층 3번 헤드" in page.locator(".vx-say").inner_text()
+    page.evaluate(f"{ROOT}.dispatchEvent(new CustomEvent('language', {{ detail: 'en' }}))")
+    page.wait_for_timeout(60)
+    assert "Head 3 of layer 5" in page.locator(".vx-say").inner_text()
+    assert state(page)["head"] == 2
+    page.locator("input[id$=layer]").fill("7")
+    assert state(page)["layer"] == 7
+
+
+def test_states_from_links_are_made_to_fit(visit, tmp_path):
+    wild = {"map": "nonsense", "layer": 99, "head": 42, "query": [50, "x"], "residual": "0.25"}
+    wild |= {"discard": 7, "opacity": None, "smooth": "true", "colours": "jet", "extra": "<script>"}
+    file = tmp_path / "page.html"
+    file.write_text(explorer.standalone_html(explain(), "en", wild), encoding="utf-8")
+    page = visit(file.as_uri())
+    page.wait_for_selector(".vitx[data-wall]")
+    found = state(page)
+    assert (found["map"], found["layer"], found["head"], found["query"]) == (
+        "head_rollout",
+        3,
+        2,
+        None,
+    )
+    assert (found["residual"], found["discard"], found["smooth"]) == (0.25, 0.99, True)
+    assert found["colours"] == "inferno" and "extra" not in found
+
+
+def test_lean_page_without_a_server(visit, tmp_path, monkeypatch):
+    monkeypatch.setattr(explorer, "FULL_LIMIT", 0)
+    file = tmp_path / "page.html"
+    file.write_text(explorer.standalone_html(explain(), "en", {"head": 1}), encoding="utf-8")
+    page = visit(file.as_uri())
+    page.wait_for_selector(".vitx[data-wall]")
+    page.mouse.click(*patch_point(page, 1, 1, (4, 4)))
+    page.wait_for_timeout(100)
+    assert "the mean of the heads" in page.locator(".vx-say").inner_text()
+    page.locator("[name$=map][value=rollout]").check()
+    page.wait_for_timeout(60)
+    assert "Layers 1 to 4" in page.locator(".vx-say").inner_text()

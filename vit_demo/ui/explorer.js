@@ -1,0 +1,225 @@
+// The attention explorer in the browser: its state, what changes it, and the places it is put in.
+// `script()` in `explorer.py` lays the files explorer_*.js before this one, inside one function:
+//   maths     from the blob to every map            controls  the elements
+//   draw      numbers to pixels                     picture   the picture with its map
+//   state     settings, their words, their Python   wall      the wall of heads
+
+let serial = 0;
+
+/** Everything one explorer knows. The functions of all files take it as their first argument. */
+function createExplorer(root, { texts, colours, onState = () => {}, ask = null }) {
+  const explorer = {
+    root, texts, onState, ask, // `ask(query)` fetches a blob of rows; null without a server
+    id: `vitx${++serial}`, words: texts.en, tables: colourTables(colours), ui: {},
+    data: null, maps: null, picture: null, grey: null, // of one picture
+    wish: {}, state: { ...DEFAULTS }, lastHead: null, // what was asked for, and what fits this model
+    hover: null, cursor: null, // the patch under the pointer, and the one the keys have reached
+    follow: matchMedia("(hover: hover)").matches, peek: false, learned: false,
+    base: { key: null, vector: null }, shown: null, wall: emptyWall(), // what was drawn last
+    dirty: {}, pending: 0, drawn: 0, load: 0, asking: new Map(),
+    playing: null, dwell: 0, told: 0, // timers
+  };
+  explorer.t = (key, values = {}) => fill(explorer.words[key], values);
+  explorer.set = (changes, quiet) => setState(explorer, changes, quiet);
+  return explorer;
+}
+
+// ---- The state
+
+function setState(explorer, changes, quiet = false) {
+  const { data, maps, state: before } = explorer;
+  if (!data) return;
+  const state = fitting({ ...before, ...withHead(explorer, changes) }, maps, data.grid);
+  explorer.state = state;
+  explorer.wish = { ...explorer.wish, ...state, layer: state.layer === maps.L - 1 ? -1 : state.layer };
+  if (before.map !== state.map) fillHeads(explorer);
+  sync(explorer);
+  if (maps.needsRows(state, state.query) || (state.query && !maps.knows(state.query))) fetchRows(explorer, state.query);
+  draw(explorer, "picture", "wall");
+  if (!quiet) tell(explorer);
+}
+
+/** Rollout has no single head; whoever comes back from it finds the head of before. */
+function withHead(explorer, changes) {
+  const { state } = explorer;
+  if (isOne(state.head)) explorer.lastHead = state.head;
+  const back = changes.map && changes.map !== "rollout" && state.map === "rollout" && state.head === "mean";
+  return back && explorer.lastHead !== null ? { ...changes, head: changes.head ?? explorer.lastHead } : changes;
+}
+
+function tell(explorer) {
+  clearTimeout(explorer.told);
+  explorer.told = setTimeout(() => explorer.onState({ ...explorer.state }), 150);
+}
+
+/** Lean data: a patch's rows come when they are needed, once. */
+function fetchRows(explorer, query) {
+  const { ask, asking, maps } = explorer, key = JSON.stringify(query);
+  if (!ask || maps.knows(query) || asking.has(key)) return;
+  asking.set(key, maps);
+  ask(query).then((buffer) => {
+    if (maps !== explorer.maps) return;
+    maps.remember(query, buffer);
+    explorer.base.key = explorer.wall.key = null;
+    draw(explorer, "picture", "wall");
+  }).catch((error) => {
+    if (maps === explorer.maps) announce(explorer, String(error.message || error));
+  }).finally(() => { if (asking.get(key) === maps) asking.delete(key); });
+}
+
+function togglePlay(explorer) {
+  if (explorer.playing) return stopPlaying(explorer);
+  const { L } = explorer.maps;
+  let layer = -1;
+  const next = () => {
+    layer += 1;
+    if (layer >= L) return stopPlaying(explorer);
+    explorer.set({ layer }, true);
+  };
+  explorer.playing = setInterval(next, Math.max(180, Math.min(450, 5400 / L)));
+  next();
+  sync(explorer);
+}
+
+function stopPlaying(explorer) {
+  clearInterval(explorer.playing);
+  explorer.playing = null;
+  sync(explorer);
+  tell(explorer);
+}
+
+/** Draw some parts, once a frame: "picture", "tiles" (of the wall, as they are), "wall". */
+function draw(explorer, ...parts) {
+  for (const part of parts) explorer.dirty[part] = true;
+  explorer.pending ||= requestAnimationFrame(() => {
+    const { dirty, root } = explorer;
+    explorer.pending = 0;
+    explorer.dirty = {};
+    if (!root.isConnected) return;
+    if (dirty.picture) drawPicture(explorer); // what one looks at comes first
+    if (dirty.wall || dirty.tiles) drawWall(explorer);
+    if (dirty.wall) prepareWall(explorer);
+  });
+}
+
+// ---- The outside
+
+/** Show a picture's data; its settings are those of before, then those in `changes`. */
+async function show(explorer, buffer, changes = {}) {
+  const mine = ++explorer.load, data = decode(buffer), [w, h] = data.picture.size;
+  const picture = await createImageBitmap(new Blob([data.arrays.picture], { type: data.picture.kind }));
+  if (mine !== explorer.load) return;
+  clearInterval(explorer.playing);
+  const maps = createMaps(data), wish = { ...explorer.wish, query: null, ...changes };
+  Object.assign(explorer, { data, maps, picture, grey: greyCanvas(picture), wish,
+    state: fitting(wish, maps, data.grid), playing: null, hover: null, cursor: null });
+  explorer.base.key = null;
+  Object.assign(explorer.wall, { key: null, job: null, layers: [], scale: null });
+  explorer.ui.stage.style.setProperty("--vx-aspect", w / h);
+  message(explorer, "");
+  fillHeads(explorer);
+  explorer.set({});
+}
+
+function clear(explorer, text = explorer.t("empty")) {
+  const { ui } = explorer;
+  clearInterval(explorer.playing);
+  Object.assign(explorer, { load: explorer.load + 1, playing: null, data: null, maps: null });
+  explorer.wall.job = null;
+  message(explorer, text);
+  sync(explorer);
+  ui.say.textContent = ui.name.textContent = "";
+  ui.tip.hidden = true;
+  ui.wall.getContext("2d").clearRect(0, 0, ui.wall.width, ui.wall.height);
+  draw(explorer, "picture");
+}
+
+/** In the wanted language, else in the first of the browser's that is known. */
+function speak(explorer, wanted) {
+  const { texts, data } = explorer, short = (name) => String(name || "").slice(0, 2);
+  const found = [wanted, ...navigator.languages].map(short).find((name) => texts[name]);
+  explorer.words = texts[found] ?? texts.en;
+  build(explorer);
+  message(explorer, data ? "" : explorer.t("empty"));
+}
+
+/** Build the explorer in `root`; what it gives back is also `root.explorer`. */
+function mount(root, { css, language, ...setup }) {
+  if (!document.getElementById("vitx-style")) {
+    document.head.append(Object.assign(document.createElement("style"), { id: "vitx-style", textContent: css }));
+  }
+  const explorer = createExplorer(root, setup), themed = () => draw(explorer, "wall");
+  speak(explorer, language);
+  new MutationObserver(themed).observe(document.documentElement, { attributeFilter: ["class"] });
+  new MutationObserver(themed).observe(document.body, { attributeFilter: ["class"] });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themed);
+  root.addEventListener("language", (event) => speak(explorer, event.detail));
+  root.explorer = {
+    show: (buffer, changes) => show(explorer, buffer, changes),
+    clear: (text) => clear(explorer, text),
+    set: explorer.set,
+    speak: (wanted) => speak(explorer, wanted),
+    message: (text) => message(explorer, text),
+    python: () => pythonOf(explorer),
+    sheet: () => sheetOf(explorer),
+    get state() { return { ...explorer.state }; },
+    get maps() { return explorer.maps; },
+  };
+  return root.explorer;
+}
+
+/** As a Gradio component: the value names an address, from which the data are fetched. */
+function mountComponent(root, { trigger, props, watch, ask, ...setup }) {
+  let current = {}, turn = 0;
+  const askRows = async (query) => {
+    const answer = await ask({ id: current.id, query });
+    if (!answer || answer.error) throw new Error(answer?.error || "?");
+    return fromBase64(answer.data).buffer;
+  };
+  const explorer = mount(root, { ...setup, language: props.language, ask: askRows,
+    onState: (state) => trigger("change", state) });
+
+  async function load(value, mine) {
+    root.classList.add("vx-busy");
+    try {
+      const response = await fetch(value.url);
+      if (!response.ok) throw new Error(String(response.status));
+      const buffer = await response.arrayBuffer();
+      if (mine !== turn) return;
+      current = value;
+      root.dataset.id = value.id;
+      await explorer.show(buffer, value.state || {});
+    } catch (error) {
+      if (mine === turn) explorer.clear(setup.texts[root.lang].failed);
+    } finally {
+      if (mine === turn) root.classList.remove("vx-busy");
+    }
+  }
+
+  async function update() {
+    const value = typeof props.value === "string" && props.value ? JSON.parse(props.value) : props.value;
+    const mine = ++turn;
+    root.classList.remove("vx-busy");
+    if (!value || !value.url) {
+      current = {};
+      return explorer.clear();
+    }
+    if (value.id === current.id && value.url === current.url) return explorer.set(value.state || {});
+    return load(value, mine);
+  }
+
+  watch("value", update);
+  watch("language", () => explorer.speak(props.language));
+  update();
+  return explorer;
+}
+
+/** As a page of its own: the data are inside. */
+function mountPage(root, setup, { language, state }) {
+  const explorer = mount(root, { ...setup, language });
+  explorer.show(fromBase64(document.getElementById("vitx-data").textContent).buffer, state);
+  return explorer;
+}
+
+globalThis.ViTExplorer = { decode, maths: { step, normalise, discarder, createMaps, enlarge, scaleOf },
+  mount, mountComponent, mountPage };

@@ -1,0 +1,228 @@
+// The explorer's elements: built once a language, then kept in step with the state.
+// `explorer.ui` holds those that are needed again, by name.
+
+const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+function el(tag, options = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [key, value] of Object.entries(options)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children);
+  return node;
+}
+
+// ---- Kinds of controls
+
+/** A row of radio buttons that looks like one switch. `options`: [value, text], ... */
+function choice({ ui, id, t, set }, key, options, hints = {}) {
+  ui[key] = el("div", { class: "vx-choice", role: "radiogroup", "aria-label": t(key) });
+  for (const [value, text] of options) {
+    const input = el("input", { type: "radio", name: `${id}-${key}`, value: String(value),
+      onchange: () => set({ [key]: value }) });
+    ui[key].append(el("label", { title: hints[value] }, input, el("span", {}, text)));
+  }
+  return ui[key];
+}
+
+function range({ ui, id, t, set }, key, min, max, stepSize, hint) {
+  const input = el("input", { type: "range", id: `${id}-${key}`, min, max, step: stepSize,
+    oninput: () => set({ [key]: +input.value }) });
+  ui[key] = input;
+  ui[`${key}_out`] = el("output", { for: input.id });
+  return el("div", { class: "vx-field", title: hint }, el("label", { for: input.id }, t(key)), input, ui[`${key}_out`]);
+}
+
+function select({ ui, id }, key, options, change) {
+  ui[key] = el("select", { id: `${id}-${key}`, onchange: (event) => change(event.target.value) });
+  for (const [value, text] of options) ui[key].append(el("option", { value }, text));
+  return ui[key];
+}
+
+function button({ ui, t }, key, onclick, options = {}) {
+  return (ui[key] = el("button", { type: "button", onclick, ...options }, t(key)));
+}
+
+function field({ t }, key, control, hint) {
+  const tag = control.tagName === "DIV" ? "span" : "label"; // a row of radio buttons names itself
+  return el("div", { class: "vx-field", title: hint }, el(tag, { for: control.id || null }, t(key)), control);
+}
+
+function legend({ ui }, key) {
+  return (ui[key] = el("div", { class: "vx-legend" },
+    el("span"), el("i", { role: "presentation" }), el("span"), el("span", { class: "vx-muted" })));
+}
+
+// ---- The whole
+
+function build(explorer) {
+  const { root, texts, words } = explorer, ui = (explorer.ui = {});
+  root.lang = Object.keys(texts).find((key) => texts[key] === words);
+  ui.live = el("div", { class: "vx-live", "aria-live": "polite" });
+  root.replaceChildren(
+    el("div", { class: "vx-areas" }, pictureSection(explorer), wallSection(explorer)), ui.live);
+  listenToPicture(explorer);
+  listenToWall(explorer);
+  fillHeads(explorer);
+  sync(explorer);
+  new ResizeObserver(() => draw(explorer, "picture", "wall")).observe(ui.stage);
+  new ResizeObserver(() => draw(explorer, "wall")).observe(ui.wallBox);
+  draw(explorer, "picture", "wall");
+}
+
+function pictureSection(explorer) {
+  const { ui, id, t, set } = explorer;
+  const hints = Object.fromEntries(CHOICES.map.map((key) => [key, t(`${key}_hint`)]));
+  const chooseHead = (value) => set({ head: /^\d+$/.test(value) ? +value : value });
+  ui.play = el("button", { type: "button", class: "vx-play", onclick: () => togglePlay(explorer) });
+  ui.say = el("p", { class: "vx-say", id: `${id}-say` });
+  return el("section", { class: "vx-explorer", "aria-label": t("explorer") },
+    el("header", {}, el("h2", {}, t("explorer")), tools(explorer)),
+    el("div", { class: "vx-row" }, choice(explorer, "map", CHOICES.map.map((key) => [key, t(key)]), hints),
+      el("span", { class: "vx-head" }, el("label", { for: `${id}-head` }, t("head")),
+        select(explorer, "head", [], chooseHead))),
+    stage(explorer),
+    el("div", { class: "vx-row vx-layer" }, ui.play, range(explorer, "layer", 0, 0, 1)),
+    queryRow(explorer),
+    ui.say, legend(explorer, "legend"), moreSettings(explorer));
+}
+
+function tools(explorer) {
+  const { ui, t } = explorer;
+  const togglePeek = () => {
+    explorer.peek = !explorer.peek;
+    ui.peek.setAttribute("aria-pressed", explorer.peek);
+    draw(explorer, "picture");
+  };
+  return el("div", { class: "vx-tools" },
+    button(explorer, "peek", togglePeek, { "aria-pressed": String(explorer.peek) }),
+    button(explorer, "png", () => savePng(explorer), { title: t("png_hint") }),
+    button(explorer, "python", () => copyPython(explorer), { title: t("python_hint") }));
+}
+
+function stage({ ui, id, t }) {
+  ui.canvas = el("canvas", { class: "vx-picture", tabindex: 0, role: "application",
+    "aria-label": t("picture_label"), "aria-describedby": `${id}-say` });
+  ui.tip = el("div", { class: "vx-tip", hidden: true, "aria-hidden": "true" });
+  ui.note = el("p", { class: "vx-note" });
+  return (ui.stage = el("div", { class: "vx-stage" }, ui.canvas, ui.tip, ui.note));
+}
+
+function queryRow(explorer) {
+  const { ui, t, set } = explorer;
+  ui.query = el("strong", { class: "vx-query-name" });
+  ui.verb = el("span", { class: "vx-muted" });
+  ui.backText = el("span");
+  ui.back = el("button", { type: "button", class: "vx-back", onclick: () => set({ query: null }) }, "\u2715 ", ui.backText);
+  return el("div", { class: "vx-row vx-query" }, el("span", {}, ui.verb, " ", ui.query), ui.back,
+    el("span", { class: "vx-grow" }),
+    choice(explorer, "direction", [["from", t("from")], ["to", t("to")]], { to: t("to_hint") }));
+}
+
+function moreSettings(explorer) {
+  const { ui, id, t, set } = explorer;
+  const follow = () => { explorer.follow = ui.follow.checked; draw(explorer, "picture"); };
+  const reset = () => {
+    const { map, layer, head, sort } = explorer.state;
+    stopPlaying(explorer);
+    set({ ...DEFAULTS, map, layer, head, sort });
+  };
+  ui.follow = el("input", { type: "checkbox", id: `${id}-follow`, onchange: follow });
+  ui.more = el("details", { class: "vx-more" }, el("summary", {}, t("more")),
+    el("div", { class: "vx-fields" },
+      range(explorer, "residual", 0, 1, 0.05, t("residual_hint")),
+      range(explorer, "discard", 0, 0.95, 0.05, t("discard_hint")),
+      field(explorer, "below", choice(explorer, "below", [["mean", t("below_mean")], ["same", t("below_same")]]), t("below_hint")),
+      range(explorer, "opacity", 0, 1, 0.05),
+      field(explorer, "smooth", choice(explorer, "smooth", [[false, t("smooth_no")], [true, t("smooth_yes")]])),
+      field(explorer, "colours", select(explorer, "colours", CHOICES.colours.map((name) => [name, name]), (colours) => set({ colours }))),
+      field(explorer, "scale", choice(explorer, "scale", [["shared", t("scale_shared")], ["own", t("scale_own")]])),
+      field(explorer, "follow", ui.follow),
+      el("div", { class: "vx-field vx-end" }, button(explorer, "reset", reset))));
+  return ui.more;
+}
+
+function wallSection(explorer) {
+  const { ui, id, t } = explorer;
+  ui.wall = el("canvas", { class: "vx-tiles", tabindex: 0, role: "application",
+    "aria-label": t("wall_label"), "aria-describedby": `${id}-name` });
+  ui.wallBox = el("div", { class: "vx-wallbox" }, ui.wall);
+  ui.name = el("p", { class: "vx-name", id: `${id}-name` });
+  return el("section", { class: "vx-wall", "aria-label": t("wall") },
+    el("header", {}, el("h2", {}, t("wall")),
+      choice(explorer, "sort", [["layer", t("sort_layer")], ["focus", t("sort_focus")]], { focus: t("sort_hint") })),
+    ui.wallBox, ui.name, legend(explorer, "wallLegend"));
+}
+
+// ---- In step with the state
+
+/** The heads this map can show. */
+function fillHeads({ data, maps, state, ui, t }) {
+  if (!data) return;
+  const rollout = state.map === "rollout", all = FUSIONS.map((how) => [how, t(`heads_${how}`)]);
+  const each = rollout ? [] : Array.from({ length: maps.H }, (_, head) => [head, head + 1]);
+  ui.head.replaceChildren(...[...all, ...each].map(([value, text]) => el("option", {
+    value, disabled: !maps.fusions && rollout && value !== "mean" }, String(text))));
+}
+
+/** Controls show the state; the state stands in the dataset, for links and tests. */
+function sync(explorer) {
+  const { root, data, state, playing, ui, t } = explorer;
+  root.dataset.ready = String(Boolean(data));
+  root.dataset.state = JSON.stringify(state);
+  root.classList.toggle("vx-empty", !data);
+  for (const node of root.querySelectorAll("input, select, button")) node.disabled = !data;
+  for (const key of ["map", "direction", "below", "smooth", "scale", "sort"]) {
+    for (const input of ui[key].querySelectorAll("input")) input.checked = input.value === String(state[key]);
+  }
+  for (const key of ["residual", "discard", "opacity"]) {
+    ui[key].value = state[key];
+    ui[`${key}_out`].textContent = `${Math.round(100 * state[key])} %`;
+  }
+  ui.colours.value = state.colours;
+  ui.follow.checked = explorer.follow;
+  ui.play.textContent = playing ? "\u275a\u275a" : "\u25b6";
+  ui.play.title = t(playing ? "pause" : "play");
+  ui.play.setAttribute("aria-label", ui.play.title);
+  ui.verb.textContent = `${t(state.direction === "to" ? "query_to" : "query_from")}:`;
+  ui.back.hidden = !state.query;
+  if (data) syncWithModel(explorer);
+  else ui.layer_out.textContent = ui.query.textContent = "";
+}
+
+/** What depends on the model: how many layers, which settings it allows. */
+function syncWithModel(explorer) {
+  const { data, maps, state, ui, ask, t } = explorer;
+  ui.layer.max = maps.L - 1;
+  ui.layer.value = state.layer;
+  ui.layer_out.textContent = t("layer_of", { layer: state.layer + 1, layers: maps.L });
+  ui.layer.setAttribute("aria-valuetext", ui.layer_out.textContent);
+  ui.head.value = state.head;
+  ui.backText.textContent = ui.back.title = t("back", { readout: readoutName(explorer) });
+  ui.back.setAttribute("aria-label", ui.back.title);
+  ui.direction.querySelector("[value=to]").disabled = state.map !== "attention" || !(maps.full || ask);
+  ui.residual.disabled = ui.discard.disabled = state.map === "attention";
+  ui.discard.disabled ||= !maps.full && data.readout[1] - data.readout[0] > 1;
+  for (const input of ui.below.querySelectorAll("input")) input.disabled = state.map !== "head_rollout" || !maps.full;
+  ui.below.title = maps.full ? "" : t("lean_off");
+}
+
+function showLegend({ ui, state, tables, t }, key, scale) {
+  const [low, bar, high, note] = ui[key].children;
+  bar.style.background = gradient(tables[state.colours]);
+  low.textContent = scale ? percent(scale.low) : "";
+  high.textContent = scale ? `${scale.clipped ? "\u2265 " : ""}${percent(scale.high)}` : "";
+  note.textContent = t(state.direction === "to" ? "legend_to" : "legend");
+}
+
+/** For those who hear the page. */
+function announce({ ui }, text) {
+  ui.live.textContent = text;
+}
+
+/** A note in place of the picture. */
+function message({ ui }, text) {
+  ui.note.textContent = text;
+  ui.note.hidden = !text;
+}

@@ -1,0 +1,128 @@
+// The explorer's settings: what they may be, and what they mean, in plain words and in Python.
+
+const DEFAULTS = { map: "head_rollout", layer: -1, head: "mean", query: null, direction: "from",
+  below: "mean", residual: 0.5, discard: 0, opacity: 0.55, smooth: false, colours: "inferno",
+  scale: "own", sort: "layer" };
+const CHOICES = { map: ["head_rollout", "rollout", "attention"], direction: ["from", "to"],
+  below: ["mean", "same"], scale: ["shared", "own"], sort: ["layer", "focus"],
+  colours: ["inferno", "viridis", "cividis", "magma"] };
+const FUSIONS = ["mean", "max", "min"];
+
+const isOne = (head) => typeof head === "number"; // otherwise all heads, fused
+const same = (a, b) => a === b || (a && b && a[0] === b[0] && a[1] === b[1]);
+
+function clamp(x, low, high, other) {
+  return Number.isFinite(+x) ? Math.min(high, Math.max(low, +x)) : other;
+}
+
+/** A state that fits the model, whatever a link may say. */
+function fitting(state, { L, H, full, fusions }, grid) {
+  const s = { ...DEFAULTS };
+  for (const key of Object.keys(DEFAULTS)) if (state[key] !== undefined) s[key] = state[key];
+  for (const [key, allowed] of Object.entries(CHOICES)) {
+    if (!allowed.includes(s[key])) s[key] = DEFAULTS[key];
+  }
+  s.layer = Math.round(clamp(s.layer < 0 ? L + +s.layer : s.layer, 0, L - 1, L - 1));
+  if (!FUSIONS.includes(s.head)) s.head = Math.round(clamp(s.head, 0, H - 1, 0));
+  s.residual = clamp(s.residual, 0, 1, 0.5);
+  s.discard = clamp(s.discard, 0, 0.99, 0);
+  s.opacity = clamp(s.opacity, 0, 1, DEFAULTS.opacity);
+  s.smooth = s.smooth === true || s.smooth === "true";
+  const inside = (x, most) => Number.isInteger(x) && x >= 0 && x < most;
+  if (!Array.isArray(s.query) || !inside(s.query[0], grid[0]) || !inside(s.query[1], grid[1])) s.query = null;
+  if (s.map !== "attention") s.direction = "from";
+  if (!full) s.below = "mean";
+  if (s.map === "rollout" && (isOne(s.head) || !fusions)) s.head = "mean";
+  return s;
+}
+
+// ---- In words. `t(key, values)` says a text in the visitor's language.
+
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+const fromOne = ([row, col]) => ({ row: row + 1, col: col + 1 });
+
+function percent(share) {
+  const p = 100 * share, digits = p >= 10 ? 1 : p >= 1 ? 2 : 3;
+  return p > 0 && p < 0.001 ? "< 0.001 %" : `${p.toFixed(p === 0 ? 0 : digits)} %`;
+}
+
+function readoutName({ data, t }) {
+  return t(data?.pool === "avg" ? "token_avg" : data?.readout[1] > 1 ? "token_two" : "token_cls");
+}
+
+function queryName(explorer, query) {
+  return query ? explorer.t("patch", fromOne(query)) : readoutName(explorer);
+}
+
+function tileName({ data, maps, t }, [layer, head]) {
+  const at = layer * maps.H + head, { distance, entropy } = data.arrays;
+  return `${t("wall_name", { layer: layer + 1, head: head + 1 })} · ${t("wall_facts", {
+    distance: Math.round(distance[at]), entropy: entropy[at].toFixed(1) })}`;
+}
+
+/** What is shown, as a sentence or two. */
+function caption(explorer) {
+  const { state: { map, layer, head, direction, below }, shown, maps, t } = explorer;
+  const one = isOne(head), { query } = shown, last = !query && layer === maps.L - 1;
+  const asker = query ? t("the_patch", fromOne(query)) : t("the_readout", { readout: readoutName(explorer) });
+  const values = { layer: layer + 1, head: one ? head + 1 : "", asker, target: last ? t("the_answer") : asker };
+  if (map === "attention" && direction === "to") {
+    return t("say_to", { ...values, heads: t(one ? "to_head" : `to_${head}`, values) });
+  }
+  if (map === "rollout") return [t("say_rollout", values), ...prefixShares(explorer)].join(" ");
+  const sameHead = map === "head_rollout" && one && below === "same";
+  const text = t(`say_${map}${one ? "" : `_${head}`}${sameHead ? "_same" : ""}`, values);
+  if (head === "max" || head === "min") return text; // these are no shares of 1
+  return [text, ...prefixShares(explorer)].join(" ");
+}
+
+/** How much stays on the tokens that are no patches: a sentence for each kind. */
+function prefixShares({ data, shown, t }) {
+  let token = 0;
+  return Object.entries(data.prefix).map(([name, count]) => {
+    let share = 0;
+    for (const stop = token + count; token < stop; token++) share += shown.vector[token];
+    return t("stays", { share: percent(share), tokens: t(`of_${name}`) });
+  });
+}
+
+// ---- In Python
+
+const literal = (text) => JSON.stringify(text);
+const number = (x) => String(+x.toPrecision(6));
+
+/** The call that makes the same map: `explanation.rollout(...)` and so on. */
+function pythonCall({ map, layer, head, query, direction, below, residual, discard }) {
+  const one = isOne(head), given = [layer];
+  if (map === "attention") given.push(`head=${one ? head : literal(head)}`);
+  if (query) given.push(`query=(${query.join(", ")})`);
+  if (map === "rollout" && head !== "mean" && !one) given.push(`fusion="${head}"`);
+  if (map === "head_rollout" && below !== "mean") given.push(`below="${below}"`);
+  if (map !== "attention") given.push(`residual=${number(residual)}`, `discard=${number(discard)}`);
+  if (direction === "to") given.push('direction="to"');
+  const call = { head_rollout: "head_rollouts", rollout: "rollout", attention: "attention" }[map];
+  const across = { mean: ".mean(dim=0)", max: ".amax(dim=0)", min: ".amin(dim=0)" };
+  const pick = map !== "head_rollout" ? "" : one ? `[${head}]` : across[head];
+  return `explanation.${call}(${given.join(", ")})${pick}`;
+}
+
+function pythonOf({ state, shown, data, maps }) {
+  return [
+    "import vit_demo",
+    "from vit_demo import render",
+    "",
+    `classifier = vit_demo.load(${literal(data.model)})`,
+    `explanation = classifier.explain("your-picture.jpg", fit=${literal(data.fit)})`,
+    `heat = ${pythonCall(state)}  # layer ${state.layer + 1} of ${maps.L}`,
+    "picture = render.overlay(",
+    "    explanation.view.picture,",
+    "    heat,",
+    `    opacity=${number(state.opacity)},`,
+    `    colour_map=${literal(state.colours)},`,
+    `    smooth=${state.smooth ? "True" : "False"},`,
+    `    scale=(${number(shown.scale.low)}, ${number(shown.scale.high)}),`,
+    ")",
+    'picture.save("attention.png")',
+    "",
+  ].join("\n");
+}
