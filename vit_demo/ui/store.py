@@ -1,0 +1,273 @@
+"""What the server does and remembers between two clicks, and how much of it.
+
+Browsers get an unguessable id; the explanation behind it, and the files made from it, stay here
+until newer ones need the room. Loaded models are kept the same way: the last few, by size.
+"""
+
+import atexit
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from urllib.parse import quote
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from vit_demo import render
+from vit_demo.checkpoints import SUFFIXES, CheckpointError
+from vit_demo.explain import Classifier, Explanation, load
+from vit_demo.image import View
+from vit_demo.ui import explorer
+
+MOST_EXPLANATIONS = 48
+MOST_BYTES = 2**30
+MODEL_BYTES = 2 * 2**30
+
+
+class Store:
+    """The last explanations, each with a folder of its own for files the page may serve."""
+
+    def __init__(self, most: int = MOST_EXPLANATIONS, most_bytes: int = MOST_BYTES):
+        self.most, self.most_bytes = most, most_bytes
+        self.folder = Path(tempfile.mkdtemp(prefix="vit-demo-"))
+        self.kept: OrderedDict[str, Explanation] = OrderedDict()
+        self.known: dict[Hashable, str] = {}  # example pictures: the same for everybody
+        self.lock = threading.Lock()
+
+    def put(self, explanation: Explanation, key: Hashable | None = None) -> str:
+        """Keep an explanation; the oldest ones, and their files, go when there is no room."""
+        id = secrets.token_urlsafe(18)
+        self.folder_of(id).mkdir()
+        with self.lock:
+            self.kept[id] = explanation
+            if key is not None:
+                self.known[key] = id
+            while len(self.kept) > self.most or (
+                len(self.kept) > 1 and self.bytes > self.most_bytes
+            ):
+                old, _ = self.kept.popitem(last=False)
+                self.known = {k: v for k, v in self.known.items() if v != old}
+                shutil.rmtree(self.folder_of(old), ignore_errors=True)
+        return id
+
+    def get(self, id: str) -> Explanation | None:
+        with self.lock:
+            if id in self.kept:
+                self.kept.move_to_end(id)
+            return self.kept.get(id)
+
+    def find(self, key: Hashable) -> str | None:
+        """The id of an example that was explained before."""
+        with self.lock:
+            return self.known.get(key)
+
+    def folder_of(self, id: str) -> Path:
+        return self.folder / id
+
+    @property
+    def bytes(self) -> int:
+        return sum(explanation.memory for explanation in self.kept.values())
+
+    def close(self) -> None:
+        with self.lock:
+            self.kept.clear()
+            self.known.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Models:
+    """The last models used; two visitors who ask for the same one wait for one loading."""
+
+    def __init__(self, load: Callable[[str], Classifier], most_bytes: int = MODEL_BYTES):
+        self.load, self.most_bytes = load, most_bytes
+        self.kept: OrderedDict[str, Classifier] = OrderedDict()
+        self.loading: dict[str, threading.Lock] = {}
+        self.lock = threading.Lock()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.kept
+
+    def get(self, name: str) -> Classifier:
+        """The model of this name, loaded if need be. Raises what the loader raises."""
+        with self.lock:
+            turn = self.loading.setdefault(name, threading.Lock())
+        with turn:
+            with self.lock:
+                if name in self.kept:
+                    self.kept.move_to_end(name)
+                    return self.kept[name]
+            try:
+                classifier = self.load(name)
+            finally:
+                self.loading.pop(name, None)
+            with self.lock:
+                self.kept[name] = classifier
+                while (
+                    len(self.kept) > 1 and sum(map(size_of, self.kept.values())) > self.most_bytes
+                ):
+                    self.kept.popitem(last=False)
+            return classifier
+
+
+def size_of(classifier: Classifier) -> int:
+    return sum(parameter.nbytes for parameter in classifier.model.parameters())
+
+
+# Running the model
+
+
+def gpu(function: Callable) -> Callable:
+    """On a ZeroGPU Space, run this with a GPU; elsewhere, just run it."""
+    try:
+        import spaces
+    except ImportError:
+        return function
+    return spaces.GPU(function)
+
+
+SERVING: WeakValueDictionary[int, Classifier] = WeakValueDictionary()
+
+
+@gpu
+def forward(key: int, view: View) -> tuple:
+    """One forward pass. On ZeroGPU it runs in a process of its own: only small things go in, and
+    only tensors on the CPU come out."""
+    e = SERVING[key].explain_views([view])[0]
+    return e.logits, e.queries, e.keys, e.mean_attention, e.readout_rows
+
+
+def explain(classifier: Classifier, picture: object, fit: str) -> Explanation:
+    SERVING[id(classifier)] = classifier
+    view = classifier.view(picture, fit)
+    return Explanation(classifier, view, *forward(id(classifier), view))
+
+
+class Server:
+    """Models, explanations, and the files that visitors take away."""
+
+    def __init__(self, files: dict[str, dict] | None = None, device: str = "auto"):
+        self.files = files or {}  # name -> how to load it: what the person at the server offers
+        self.device = device
+        self.models = Models(self.load)
+        self.store = Store()
+        atexit.register(self.store.close)
+
+    def load(self, name: str) -> Classifier:
+        """A model by the name a visitor gave: never a path, whatever it looks like."""
+        if name in self.files:
+            return load(**self.files[name], device=self.device)
+        if Path(name).suffix in SUFFIXES or "/" in name or os.sep in name:
+            raise CheckpointError(
+                f"There is no model {name!r}; choose one from the list, or type a timm name."
+            )
+        return load(name, device=self.device)
+
+    def explain(self, picture: object, model: str, fit: str, example: str | None = None) -> str:
+        """Look at a picture; the id of what was seen. Examples are looked at once for everybody."""
+        key = (model, example, fit) if example else None
+        known = key and self.store.find(key)
+        if known:
+            return known
+        explanation = explain(self.models.get(model), picture, fit)
+        id = self.store.put(explanation, key)
+        self.store.folder_of(id).joinpath("explorer.bin").write_bytes(explorer.payload(explanation))
+        return id
+
+    def url(self, id: str, name: str = "explorer.bin") -> str:
+        """Where the browser gets a file; relative, so that it works behind any proxy."""
+        return f"gradio_api/file={quote(self.store.folder_of(id).joinpath(name).as_posix())}"
+
+    def save(self, id: str, kind: str, state: dict, language: str) -> str | None:
+        """Write one of the files to take away; its name, or None if the picture is gone."""
+        explanation = self.store.get(id)
+        if explanation is None:
+            return None
+        path = self.store.folder_of(id) / FILES[kind]
+        if kind == "npz":
+            np.savez_compressed(path, **explanation.arrays(**settings_of(state)))
+        elif kind == "json":
+            path.write_text(description(explanation, state), encoding="utf-8")
+        elif kind == "html":
+            path.write_text(
+                explorer.standalone_html(explanation, language, state), encoding="utf-8"
+            )
+        else:
+            look = {
+                "colour_map": state.get("colours", "inferno"),
+                "smooth": bool(state.get("smooth")),
+            }
+            look["opacity"] = float(state.get("opacity", 0.55))
+            maps = maps_of_layers(explanation, state)
+            frames = render.animation(explanation.view.picture, maps, **look)
+            frames[0].save(path, save_all=True, append_images=frames[1:], duration=500, loop=0)
+        return path.name
+
+
+# What the explorer shows, said again in Python. `state` is the explorer's own.
+
+FILES = {
+    "npz": "maps.npz",
+    "json": "explanation.json",
+    "gif": "layers.gif",
+    "webp": "layers.webp",
+    "html": "explorer.html",
+}
+
+
+def settings_of(state: dict) -> dict:
+    """The arguments of `Explanation.arrays` for this state."""
+    query, head = state.get("query"), state.get("head")
+    fused = state.get("map") == "rollout" and head in ("max", "min")
+    return {
+        "query": None if query is None else (int(query[0]), int(query[1])),
+        "below": state.get("below", "mean"),
+        "fusion": head if fused else "mean",
+        "residual": float(state.get("residual", 0.5)),
+        "discard": float(state.get("discard", 0.0)),
+    }
+
+
+def description(explanation: Explanation, state: dict) -> str:
+    """explanation.json, as the command line writes it."""
+    settings = settings_of(state)
+    query, below = settings.pop("query"), settings.pop("below")
+    mass = explanation.rollout(query=query, tokens=True, **settings)
+    head = state.get("head")
+    where = {
+        "layer": explanation.layer_index(int(state.get("layer", -1))),
+        "head": head if isinstance(head, int) else None,
+        "query": query,
+        "below": below,
+    }
+    about = explanation.describe() | {
+        "prefix_mass": float(mass[: explanation.config.prefix_tokens].sum()),
+        "settings": settings | where,
+    }
+    return json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+
+
+def maps_of_layers(explanation: Explanation, state: dict) -> np.ndarray:
+    """The map on the screen, for every layer: (layers, rows, cols)."""
+    settings = settings_of(state)
+    query, below = settings["query"], settings.pop("below")
+    kind, head = state.get("map", "rollout"), state.get("head", "mean")
+    layers = range(explanation.layers)
+    if kind == "head_rollout":
+        maps = explanation.head_rollouts(None, below=below, **settings)
+        if isinstance(head, int):
+            maps = maps[:, explanation.head_index(head)]
+        else:
+            maps = {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=1)
+        return maps.numpy()
+    if kind == "attention":
+        direction = state.get("direction", "from")
+        maps = [explanation.attention(i, head, query, direction=direction) for i in layers]
+    else:
+        maps = [explanation.rollout(layer, **settings) for layer in layers]
+    return np.stack(maps)
