@@ -148,6 +148,30 @@ def test_lean_data_give_the_same_maps(shape, calculator, monkeypatch):
     assert unknown is None
 
 
+@pytest.mark.parametrize("readout", [None, [0, 1], [0, 2]])
+def test_discard_is_the_librarys_with_many_equal_entries(readout, browser):
+    """Of equal entries the first ones go, as a stable sort has it; zeros are entries, too."""
+    N, generator = 23, torch.Generator().manual_seed(0)
+    levels = torch.tensor([0, 1e-9, 0.1, 0.1, 0.25, 1])
+    A = levels[torch.randint(len(levels), (N, N), generator=generator)]
+    A[3], A[4] = 0, 0.5
+    page = browser.new_page()
+    page.add_script_tag(content=explorer.script())
+    call = """([rows, ratio, readout]) => {
+        const discard = ViTExplorer.maths.discarder(rows.length, readout);
+        return rows.map((row, i) => {
+            const out = Float32Array.from(row);
+            discard(out, i, ratio);
+            return Array.from(out);
+        });
+    }"""
+    for ratio in (0.0, 0.02, 0.1, 0.33, 0.5, 0.77, 0.95, 0.99):
+        found = torch.tensor(page.evaluate(call, [A.tolist(), ratio, readout]))
+        expected = attention.discard_smallest(A, ratio, slice(*readout) if readout else None)
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
+    page.close()
+
+
 def test_smooth_is_pillows_bicubic(browser):
     heat = np.random.default_rng(1).random((5, 7), dtype=np.float32)
     page = browser.new_page()

@@ -34,7 +34,8 @@ function setState(explorer, changes, quiet = false) {
   explorer.wish = { ...explorer.wish, ...state, layer: state.layer === maps.L - 1 ? -1 : state.layer };
   if (before.map !== state.map) fillHeads(explorer);
   sync(explorer);
-  if (maps.needsRows(state, state.query) || (state.query && !maps.knows(state.query))) fetchRows(explorer, state.query);
+  const unknown = state.query && !maps.knows(state.query);
+  if (unknown || maps.needsRows(state, state.query)) fetchRows(explorer, state.query);
   draw(explorer, "picture", "wall");
   if (!quiet) tell(explorer);
 }
@@ -43,8 +44,9 @@ function setState(explorer, changes, quiet = false) {
 function withHead(explorer, changes) {
   const { state } = explorer;
   if (isOne(state.head)) explorer.lastHead = state.head;
-  const back = changes.map && changes.map !== "rollout" && state.map === "rollout" && state.head === "mean";
-  return back && explorer.lastHead !== null ? { ...changes, head: changes.head ?? explorer.lastHead } : changes;
+  const leaves = state.map === "rollout" && changes.map && changes.map !== "rollout";
+  if (!leaves || state.head !== "mean" || explorer.lastHead === null) return changes;
+  return { ...changes, head: changes.head ?? explorer.lastHead };
 }
 
 function tell(explorer) {
@@ -146,7 +148,7 @@ function speak(explorer, wanted) {
 /** Build the explorer in `root`; what it gives back is also `root.explorer`. */
 function mount(root, { css, language, ...setup }) {
   if (!document.getElementById("vitx-style")) {
-    document.head.append(Object.assign(document.createElement("style"), { id: "vitx-style", textContent: css }));
+    document.head.append(el("style", { id: "vitx-style" }, css));
   }
   const explorer = createExplorer(root, setup), themed = () => draw(explorer, "wall");
   speak(explorer, language);

@@ -6,8 +6,9 @@ const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowR
 function el(tag, options = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(options)) {
+    const absent = value === null || value === undefined || value === false;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
+    else if (!absent) node.setAttribute(key, value === true ? "" : value);
   }
   node.append(...children);
   return node;
@@ -29,9 +30,10 @@ function choice({ ui, id, t, set }, key, options, hints = {}) {
 function range({ ui, id, t, set }, key, min, max, stepSize, hint) {
   const input = el("input", { type: "range", id: `${id}-${key}`, min, max, step: stepSize,
     oninput: () => set({ [key]: +input.value }) });
-  ui[key] = input;
-  ui[`${key}_out`] = el("output", { for: input.id });
-  return el("div", { class: "vx-field", title: hint }, el("label", { for: input.id }, t(key)), input, ui[`${key}_out`]);
+  const output = el("output", { for: input.id });
+  Object.assign(ui, { [key]: input, [`${key}_out`]: output });
+  return el("div", { class: "vx-field", title: hint },
+    el("label", { for: input.id }, t(key)), input, output);
 }
 
 function select({ ui, id }, key, options, change) {
@@ -46,7 +48,8 @@ function button({ ui, t }, key, onclick, options = {}) {
 
 function field({ t }, key, control, hint) {
   const tag = control.tagName === "DIV" ? "span" : "label"; // a row of radio buttons names itself
-  return el("div", { class: "vx-field", title: hint }, el(tag, { for: control.id || null }, t(key)), control);
+  return el("div", { class: "vx-field", title: hint },
+    el(tag, { for: control.id || null }, t(key)), control);
 }
 
 function legend({ ui }, key) {
@@ -114,7 +117,8 @@ function queryRow(explorer) {
   ui.query = el("strong", { class: "vx-query-name" });
   ui.verb = el("span", { class: "vx-muted" });
   ui.backText = el("span");
-  ui.back = el("button", { type: "button", class: "vx-back", onclick: () => set({ query: null }) }, "\u2715 ", ui.backText);
+  ui.back = el("button", { type: "button", class: "vx-back", onclick: () => set({ query: null }) },
+    "\u2715 ", ui.backText);
   return el("div", { class: "vx-row vx-query" }, el("span", {}, ui.verb, " ", ui.query), ui.back,
     el("span", { class: "vx-grow" }),
     choice(explorer, "direction", [["from", t("from")], ["to", t("to")]], { to: t("to_hint") }));
@@ -128,16 +132,21 @@ function moreSettings(explorer) {
     stopPlaying(explorer);
     set({ ...DEFAULTS, map, layer, head, sort });
   };
+  const below = choice(explorer, "below", [["mean", t("below_mean")], ["same", t("below_same")]]);
+  const smooth = choice(explorer, "smooth", [[false, t("smooth_no")], [true, t("smooth_yes")]]);
+  const scale = choice(explorer, "scale", [["shared", t("scale_shared")], ["own", t("scale_own")]]);
+  const colours = select(explorer, "colours", CHOICES.colours.map((name) => [name, name]),
+    (name) => set({ colours: name }));
   ui.follow = el("input", { type: "checkbox", id: `${id}-follow`, onchange: follow });
   ui.more = el("details", { class: "vx-more" }, el("summary", {}, t("more")),
     el("div", { class: "vx-fields" },
       range(explorer, "residual", 0, 1, 0.05, t("residual_hint")),
       range(explorer, "discard", 0, 0.95, 0.05, t("discard_hint")),
-      field(explorer, "below", choice(explorer, "below", [["mean", t("below_mean")], ["same", t("below_same")]]), t("below_hint")),
+      field(explorer, "below", below, t("below_hint")),
       range(explorer, "opacity", 0, 1, 0.05),
-      field(explorer, "smooth", choice(explorer, "smooth", [[false, t("smooth_no")], [true, t("smooth_yes")]])),
-      field(explorer, "colours", select(explorer, "colours", CHOICES.colours.map((name) => [name, name]), (colours) => set({ colours }))),
-      field(explorer, "scale", choice(explorer, "scale", [["shared", t("scale_shared")], ["own", t("scale_own")]])),
+      field(explorer, "smooth", smooth),
+      field(explorer, "colours", colours),
+      field(explorer, "scale", scale),
       field(explorer, "follow", ui.follow),
       el("div", { class: "vx-field vx-end" }, button(explorer, "reset", reset))));
   return ui.more;
@@ -145,13 +154,14 @@ function moreSettings(explorer) {
 
 function wallSection(explorer) {
   const { ui, id, t } = explorer;
+  const sort = choice(explorer, "sort", [["layer", t("sort_layer")], ["focus", t("sort_focus")]],
+    { focus: t("sort_hint") });
   ui.wall = el("canvas", { class: "vx-tiles", tabindex: 0, role: "application",
     "aria-label": t("wall_label"), "aria-describedby": `${id}-name` });
   ui.wallBox = el("div", { class: "vx-wallbox" }, ui.wall);
   ui.name = el("p", { class: "vx-name", id: `${id}-name` });
   return el("section", { class: "vx-wall", "aria-label": t("wall") },
-    el("header", {}, el("h2", {}, t("wall")),
-      choice(explorer, "sort", [["layer", t("sort_layer")], ["focus", t("sort_focus")]], { focus: t("sort_hint") })),
+    el("header", {}, el("h2", {}, t("wall")), sort),
     ui.wallBox, ui.name, legend(explorer, "wallLegend"));
 }
 
@@ -174,7 +184,8 @@ function sync(explorer) {
   root.classList.toggle("vx-empty", !data);
   for (const node of root.querySelectorAll("input, select, button")) node.disabled = !data;
   for (const key of ["map", "direction", "below", "smooth", "scale", "sort"]) {
-    for (const input of ui[key].querySelectorAll("input")) input.checked = input.value === String(state[key]);
+    const chosen = String(state[key]);
+    for (const input of ui[key].querySelectorAll("input")) input.checked = input.value === chosen;
   }
   for (const key of ["residual", "discard", "opacity"]) {
     ui[key].value = state[key];
@@ -204,7 +215,8 @@ function syncWithModel(explorer) {
   ui.direction.querySelector("[value=to]").disabled = state.map !== "attention" || !(maps.full || ask);
   ui.residual.disabled = ui.discard.disabled = state.map === "attention";
   ui.discard.disabled ||= !maps.full && data.readout[1] - data.readout[0] > 1;
-  for (const input of ui.below.querySelectorAll("input")) input.disabled = state.map !== "head_rollout" || !maps.full;
+  const fixed = state.map !== "head_rollout" || !maps.full;
+  for (const input of ui.below.querySelectorAll("input")) input.disabled = fixed;
   ui.below.title = maps.full ? "" : t("lean_off");
 }
 

@@ -45,7 +45,8 @@ function drawPicture(explorer) {
   const scale = state.scale === "shared" && wall.scale ? wall.scale : scaleOf([values], 1, own);
   explorer.shown = { query, vector, values, scale, note };
   paintPicture(explorer, context, width, height);
-  const mark = (patch, inner, line) => framePatch(context, patch, data.grid, width, height, inner, line * ratio);
+  const mark = (patch, inner, line) =>
+    framePatch(context, patch, data.grid, width, height, inner, line * ratio);
   if (query) mark(query, "#fff", 2);
   const patch = pointed(explorer);
   if (patch && !same(patch, query)) mark(patch, "#fffc", 1);
@@ -189,9 +190,10 @@ function sheetOf(explorer) {
 
 function savePng(explorer) {
   const { data, state: { map, layer, head } } = explorer;
-  const name = [data.model.split(/[\\/]/).pop(), map, `layer${layer + 1}`, `head-${isOne(head) ? head + 1 : head}`];
+  const model = data.model.split(/[\\/]/).pop(), which = isOne(head) ? head + 1 : head;
+  const name = `${model}-${map}-layer${layer + 1}-head-${which}.png`.replace(/[^\w.-]+/g, "_");
   sheetOf(explorer).toBlob((blob) => {
-    const link = el("a", { href: URL.createObjectURL(blob), download: `${name.join("-").replace(/[^\w.-]+/g, "_")}.png` });
+    const link = el("a", { href: URL.createObjectURL(blob), download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }, "image/png");

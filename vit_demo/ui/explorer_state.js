@@ -28,8 +28,8 @@ function fitting(state, { L, H, full, fusions }, grid) {
   s.discard = clamp(s.discard, 0, 0.99, 0);
   s.opacity = clamp(s.opacity, 0, 1, DEFAULTS.opacity);
   s.smooth = s.smooth === true || s.smooth === "true";
-  const inside = (x, most) => Number.isInteger(x) && x >= 0 && x < most;
-  if (!Array.isArray(s.query) || !inside(s.query[0], grid[0]) || !inside(s.query[1], grid[1])) s.query = null;
+  const inside = (x, k) => Number.isInteger(x) && x >= 0 && x < grid[k];
+  if (!Array.isArray(s.query) || ![0, 1].every((k) => inside(s.query[k], k))) s.query = null;
   if (s.map !== "attention") s.direction = "from";
   if (!full) s.below = "mean";
   if (s.map === "rollout" && (isOne(s.head) || !fusions)) s.head = "mean";
@@ -64,8 +64,10 @@ function tileName({ data, maps, t }, [layer, head]) {
 function caption(explorer) {
   const { state: { map, layer, head, direction, below }, shown, maps, t } = explorer;
   const one = isOne(head), { query } = shown, last = !query && layer === maps.L - 1;
-  const asker = query ? t("the_patch", fromOne(query)) : t("the_readout", { readout: readoutName(explorer) });
-  const values = { layer: layer + 1, head: one ? head + 1 : "", asker, target: last ? t("the_answer") : asker };
+  const asker = query ? t("the_patch", fromOne(query))
+    : t("the_readout", { readout: readoutName(explorer) });
+  const values = { layer: layer + 1, head: one ? head + 1 : "", asker,
+    target: last ? t("the_answer") : asker };
   if (map === "attention" && direction === "to") {
     return t("say_to", { ...values, heads: t(one ? "to_head" : `to_${head}`, values) });
   }

@@ -1,7 +1,8 @@
 // The wall of heads: every layer and head as a small map, on one colour scale.
 // `explorer.wall`: layers[l][h] are the maps' values, order[k] is the [layer, head] of tile k.
 
-const emptyWall = () => ({ key: null, job: null, layers: [], scale: null, layout: null, order: [], hover: null });
+const emptyWall = () => (
+  { key: null, job: null, layers: [], scale: null, layout: null, order: [], hover: null });
 
 // ---- Computing
 
@@ -145,10 +146,13 @@ function listenToWall(explorer) {
   const tileUnder = (event) => {
     if (!explorer.data || !wall.layout) return null;
     const box = canvas.getBoundingClientRect();
-    const index = tileAt(wall.layout, wall.order.length, event.clientX - box.left, event.clientY - box.top);
+    const x = event.clientX - box.left, y = event.clientY - box.top;
+    const index = tileAt(wall.layout, wall.order.length, x, y);
     return index < 0 ? null : index;
   };
-  canvas.addEventListener("pointermove", (event) => pointAt(event.pointerType === "touch" ? null : tileUnder(event)));
+  canvas.addEventListener("pointermove", (event) => {
+    pointAt(event.pointerType === "touch" ? null : tileUnder(event));
+  });
   canvas.addEventListener("pointerleave", () => pointAt(null));
   canvas.addEventListener("click", (event) => {
     const index = tileUnder(event);
