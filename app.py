@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import socket
 import sys
 import time
@@ -56,6 +57,7 @@ def launch(demo: "gr.Blocks", host: str, port: int, share: bool) -> None:
     )
     say(f"Ready: {url}" + (f"  public: {shared}" if shared else ""))
     say("Press Ctrl-C to stop.")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # docker stop, kill: as clean
     try:
         demo.block_thread()
     except KeyboardInterrupt:

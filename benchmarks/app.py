@@ -156,7 +156,7 @@ def measure_visitors(url: str, folder: Path) -> None:
     from gradio_client import Client, handle_file
 
     files = [noise(folder / f"visitor-{i}.jpg", i) for i in range(40)]
-    clients = [Client(url, verbose=False) for _ in range(8)]
+    clients = [Client(url, verbose=False, httpx_kwargs={"timeout": 300}) for _ in range(8)]
 
     def visit(number: int) -> list[float]:
         times = []
@@ -176,7 +176,7 @@ def measure_visitors(url: str, folder: Path) -> None:
 def measure_memory(process, url: str, count: int, folder: Path) -> None:
     from gradio_client import Client, handle_file
 
-    client, file = Client(url, verbose=False), folder / "memory.jpg"
+    client, file = Client(url, verbose=False, httpx_kwargs={"timeout": 300}), folder / "memory.jpg"
     levels = []
     for number in range(60 + count):
         client.predict(handle_file(noise(file, number)), api_name="/explain")

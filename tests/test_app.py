@@ -47,7 +47,7 @@ def server(shared):
 def client(server):
     from gradio_client import Client
 
-    return Client(server, verbose=False)
+    return Client(server, verbose=False, httpx_kwargs={"timeout": 300})
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,8 @@ def test_eight_visitors_are_not_mixed_up(server, tmp_path):
     classifier = vit_demo.load(model, device="cpu")
     for path in paths:
         expected.append(classifier.explain(path).describe())
-    clients = [Client(server, verbose=False) for _ in range(8)]
+    patient = {"timeout": 300}
+    clients = [Client(server, verbose=False, httpx_kwargs=patient) for _ in range(8)]
 
     def visit(visitor: int) -> list:
         mine = range(visitor * 5, visitor * 5 + 5)
