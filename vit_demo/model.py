@@ -232,17 +232,16 @@ class VisionTransformer(nn.Module):
         self.head = head()
         if config.distilled:
             self.head_dist = head()
-        self.init_weights()
+        if not self.pos_embed.is_meta:  # without memory yet: weights will be put in
+            self.init_weights()
 
     def init_weights(self) -> None:
         """The usual start: small normal weights, zero biases, positions that are almost equal."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Conv2d):
-                nn.init.trunc_normal_(module.weight, std=0.02)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        for name in ("pos_embed", *self.config.prefix):
-            nn.init.trunc_normal_(getattr(self, name), std=0.02)
+        for name, parameter in self.named_parameters():
+            if parameter.ndim > 1:
+                nn.init.trunc_normal_(parameter, std=0.02)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
 
     def forward(self, images: Tensor, record: Record | None = None, keep: Tensor | None = None):
         """Logits (B, classes) of pictures (B, C, H, W); each layer shows `record` its attention.
