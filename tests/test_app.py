@@ -357,15 +357,19 @@ def test_bad_arguments_end_in_one_line(arguments, words):
     assert words in text.splitlines()[-1] and "Traceback" not in text
 
 
-def test_a_port_asked_for_is_not_exchanged():
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_a_port_asked_for_is_not_exchanged(by):
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+        taken.bind(("127.0.0.2", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        process = start("--port", port)
+        if by == "flag":
+            process = start("--host", "127.0.0.2", "--port", port)
+        else:
+            process = start(GRADIO_SERVER_NAME="127.0.0.2", GRADIO_SERVER_PORT=port)
         text, _ = process.communicate(timeout=300)
     assert process.returncode != 0
-    assert f"cannot listen on 127.0.0.1:{port}" in text.splitlines()[-1]
+    assert f"cannot listen on 127.0.0.2:{port}" in text.splitlines()[-1]
 
 
 def test_importing_the_app_does_not_start_it():
@@ -376,3 +380,20 @@ def test_importing_the_app_does_not_start_it():
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert run.stdout.splitlines()[-1] == "Blocks False", run.stderr
+
+
+def test_two_views_of_one_example_do_not_share_a_file(small, lion):
+    server = Server()
+    server.models.kept["small"] = small
+    id = server.explain(str(lion), "small", "crop", "lion")
+    views = [{"residual": 0.2}, {"residual": 0.8}]
+    names = [server.save(id, "npz", view, "en") for view in views]
+    assert names[0] != names[1]
+    for name, view in zip(names, views, strict=True):
+        with np.load(server.store.folder_of(id) / name) as maps:
+            expected = server.store.get(id).rollout(**view)
+            np.testing.assert_allclose(maps["rollout"], expected, atol=1e-6)
+    for step in range(40):
+        server.save(id, "json", {"residual": step / 40}, "en")
+    assert len(list(server.store.folder_of(id).iterdir())) < 30
+    server.store.close()

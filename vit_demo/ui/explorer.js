@@ -172,7 +172,7 @@ function mount(root, { css, language, ...setup }) {
 
 /** As a Gradio component: the value names an address, from which the data are fetched. */
 function mountComponent(root, { trigger, props, watch, ask, ...setup }) {
-  let current = {}, turn = 0;
+  let current = {}, coming = {}, turn = 0; // what is shown, what is on its way
   const askRows = async (query) => {
     const answer = await ask({ id: current.id, query });
     if (!answer || answer.error) throw new Error(answer?.error || "?");
@@ -190,6 +190,7 @@ function mountComponent(root, { trigger, props, watch, ask, ...setup }) {
       if (mine !== turn) return;
       current = value;
       root.dataset.id = value.id;
+      coming = {};
       await explorer.show(buffer, value.state || {});
     } catch (error) {
       if (mine === turn) explorer.clear(setup.texts[root.lang].failed);
@@ -207,7 +208,10 @@ function mountComponent(root, { trigger, props, watch, ask, ...setup }) {
       return explorer.clear();
     }
     if (value.id === current.id && value.url === current.url) return explorer.set(value.state || {});
-    return load(value, mine);
+    // The same picture may be named twice before it is here: the second time must not lose the state.
+    const state = value.state ?? (value.id === coming.id ? coming.state : null);
+    coming = { ...value, state };
+    return load(coming, mine);
   }
 
   watch("value", update);

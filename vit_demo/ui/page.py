@@ -598,7 +598,9 @@ def files_on_demand(server: Server):
         except Exception:
             log.exception("saving a file")
             return {"error": text["take_failed"]}
-        return {"url": server.url(id, name), "name": name} if name else {"error": text["gone"]}
+        if not name:
+            return {"error": text["gone"]}
+        return {"url": server.url(id, name), "name": Path(name).name}
 
     return save_file
 
@@ -657,9 +659,9 @@ def add_api(server: Server, default: str) -> None:
             query = None if row is None or column is None else [int(row), int(column)]
             state = {"query": query, "residual": residual, "discard": discard, "below": below}
             id = server.explain(image, model, fit)
-            server.save(id, "npz", state, "en")
+            name = server.save(id, "npz", state, "en")
             about = json.loads(description(server.store.get(id), state))
-            return about, str(server.store.folder_of(id) / "maps.npz")
+            return about, str(server.store.folder_of(id) / name)
 
     with gr.Column(visible=False):
         image = Picture(type="filepath", label="image")

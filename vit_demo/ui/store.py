@@ -5,6 +5,7 @@ until newer ones need the room. Loaded models are kept the same way: the last fe
 """
 
 import atexit
+import hashlib
 import json
 import os
 import secrets
@@ -28,6 +29,7 @@ from vit_demo.ui import explorer
 MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
 MODEL_BYTES = 2 * 2**30
+MOST_VIEWS = 20  # of one picture, with files to take away
 
 
 class Store:
@@ -184,11 +186,20 @@ class Server:
         return f"gradio_api/file={quote(self.store.folder_of(id).joinpath(name).as_posix())}"
 
     def save(self, id: str, kind: str, state: dict, language: str) -> str | None:
-        """Write one of the files to take away; its name, or None if the picture is gone."""
+        """Write one of the files to take away; where it lies in the picture's folder, or None if
+        the picture is gone. Visitors share the examples, so each view has a folder of its own."""
         explanation = self.store.get(id)
         if explanation is None:
             return None
-        path = self.store.folder_of(id) / FILES[kind]
+        view = hashlib.sha256(json.dumps([state, language], sort_keys=True).encode()).hexdigest()[
+            :16
+        ]
+        folder = self.store.folder_of(id)
+        views = sorted((f for f in folder.iterdir() if f.is_dir()), key=lambda f: f.stat().st_mtime)
+        for old in views[: max(0, len(views) - MOST_VIEWS)]:
+            shutil.rmtree(old, ignore_errors=True)
+        path = folder / view / FILES[kind]
+        path.parent.mkdir(exist_ok=True)
         if kind == "npz":
             np.savez_compressed(path, **explanation.arrays(**settings_of(state)))
         elif kind == "json":
@@ -206,7 +217,7 @@ class Server:
             maps = maps_of_layers(explanation, state)
             frames = render.animation(explanation.view.picture, maps, **look)
             frames[0].save(path, save_all=True, append_images=frames[1:], duration=500, loop=0)
-        return path.name
+        return f"{view}/{path.name}"
 
 
 # What the explorer shows, said again in Python. `state` is the explorer's own.
