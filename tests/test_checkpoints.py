@@ -151,6 +151,7 @@ def test_every_supported_name_is_recognised_and_counted():
         ("vit_giant_patch14_dinov2.lvd142m", "GluMlp"),
         ("beit3_base_patch16_224.in22k_ft_in1k", "extra norms"),
         ("vit_relpos_small_patch16_224.sw_in1k", "relative positions"),
+        ("vit_so400m_patch14_siglip_gap_384.webli", "leaves a rim unseen"),
         ("resnet50.a1_in1k", "not a plain ViT"),
     ],
 )

@@ -288,6 +288,9 @@ def reason_against(arch: str) -> str | None:
     block = model.blocks[0]
     if type(model.patch_embed) is not layers.PatchEmbed:
         return NOT_PLAIN["vision_transformer_hybrid"]
+    (H, W), (p, q) = model.patch_embed.img_size, model.patch_embed.patch_size
+    if H % p or W % q:
+        return f"cuts {H}x{W} pixels into patches of {p}x{q}, which leaves a rim unseen"
     if type(block) is not vision_transformer.Block:
         return f"is built from {type(block).__name__}s, not from ordinary pre-norm blocks"
     if type(block.attn) is not layers.Attention:
