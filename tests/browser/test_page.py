@@ -276,7 +276,7 @@ def test_a_path_is_no_model(arrive, shared):
 def expected(server, shared):
     """The library's own answer for the picture and model of the download tests."""
     import vit_demo
-    from vit_demo.ui.page import example_path
+    from vit_demo.ui.html import example_path
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))

@@ -209,3 +209,8 @@ def words(language: str | None) -> dict[str, str]:
 def language_of(wanted: str | None) -> str:
     """The page's language for a browser's: "ko-KR" is Korean, all others get English."""
     return "ko" if (wanted or "").lower().startswith("ko") else "en"
+
+
+def one_sentence(error: Exception) -> str:
+    """What the library says about an error, on one line."""
+    return " ".join(str(error).split())

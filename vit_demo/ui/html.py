@@ -1,0 +1,169 @@
+"""The page's pieces of HTML: pure functions of what is shown and of the language."""
+
+import base64
+import io
+import json
+from functools import cache, partial
+from html import escape
+from pathlib import Path
+
+import gradio as gr
+from PIL import Image
+
+from vit_demo.checkpoints import ASSETS, DEFAULT
+from vit_demo.explain import Explanation
+from vit_demo.ui.texts import CITATION, EXAMPLE_NAMES, words
+
+EXAMPLES = {
+    "photo": ("cat", "lion", "cheetah", "coffee", "tower", "rocket", "horse", "bus"),
+    "digit": ("digit-two", "digit-three", "digit-four", "digit-five", "digit-seven", "digit-eight"),
+}
+
+
+class Picture(gr.Image):
+    """An image that hands over the file as it came: our own reader has the better messages."""
+
+    is_template = True
+
+    def preprocess(self, payload):
+        return payload and payload.path
+
+
+HTML = partial(gr.HTML, apply_default_css=False)
+
+
+def step(number: int, title: str) -> str:
+    return f'<h2 class="step"><span>{number}</span>{escape(title)}</h2>'
+
+
+@cache
+def example_path(name: str) -> Path:
+    return next((ASSETS / "examples").glob(f"{name}.*"))
+
+
+@cache
+def thumbnail(name: str) -> str:
+    picture = Image.open(example_path(name)).convert("RGB")
+    side = min(picture.size)
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    picture = picture.crop((left, top, left + side, top + side)).resize((96, 96))
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", quality=80)
+    return "data:image/jpeg;base64," + base64.b64encode(stream.getvalue()).decode()
+
+
+@cache
+def strip_html(language: str, kind: str) -> str:
+    """The examples of this kind of model, as buttons."""
+    buttons = []
+    for name in EXAMPLES[kind]:
+        label = escape(EXAMPLE_NAMES[name][language])
+        buttons.append(
+            f'<button type="button" data-example="{name}" title="{label}" aria-pressed="false">'
+            f'<img src="{thumbnail(name)}" alt="{label}" width="48" height="48"></button>'
+        )
+    label = escape(words(language)["examples"])
+    return f'<div class="strip" role="group" aria-label="{label}">{"".join(buttons)}</div>'
+
+
+def frame_html(explanation: Explanation | None, language: str) -> str:
+    """What the model saw of the picture: a frame that lies over it, and a sentence below it."""
+    if explanation is None:
+        return ""
+    view, text = explanation.view, words(language)
+    w, h = view.original.size
+    left, top, right, bottom = (
+        min(max(edge, 0), side) for edge, side in zip(view.box, (w, h, w, h), strict=True)
+    )
+    whole = (right - left) * (bottom - top) > 0.995 * w * h
+    about = text[f"about_{view.fit}" + ("_all" if view.fit == "crop" and whole else "")]
+    rows, cols = view.grid
+    hole = f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z"
+    return (
+        f'<svg class="frame" viewBox="0 0 {w} {h}" data-box="{left:.1f} {top:.1f} {right:.1f} '
+        f'{bottom:.1f}" aria-hidden="true"><path class="unseen" fill-rule="evenodd" '
+        f'd="M0 0H{w}V{h}H0Z{hole}"/><path class="seen" d="{hole}"/></svg>'
+        f"<p>{escape(about.format(rows=rows, cols=cols))}</p>"
+    )
+
+
+def answer_html(explanation: Explanation | None, language: str) -> str:
+    """The labels, with bars; the first one large."""
+    text = words(language)
+    if explanation is None:
+        return f'<p class="empty">{escape(text["answer_empty"])}</p>'
+    if not explanation.labels:
+        return f'<p class="empty">{escape(text["answer_maps"])}</p>'
+    rows = []
+    for rank, p in enumerate(explanation.top(10)):
+        first, _, others = p.label.partition(",")
+        others = f"<small>{escape(others.strip())}</small>" if others else ""
+        percent = f"{100 * p.probability:.1f}"
+        rows.append(
+            f'<li tabindex="0" data-index="{p.index}" style="--share:{percent}%">'
+            f'<span class="label">{escape(first)}{others}</span>'
+            f'<span class="bar" aria-hidden="true"></span>'
+            f'<span class="percent">{percent}\u2009%</span></li>'
+        )
+    title = escape(text["answer_title"])
+    return f'<ol class="answer" aria-label="{title}">{"".join(rows)}</ol>'
+
+
+def take_html(shown: dict | None, language: str) -> str:
+    """Files and links. The button's data say what to make; `page.js` asks the server for it."""
+    text, shown = words(language), shown or {}
+    off = "" if shown.get("id") else " disabled"
+    buttons = "".join(
+        f'<button type="button" data-kind="{kind}"{off}>{escape(text[f"take_{kind}"])}</button>'
+        for kind in ("npz", "json", "gif", "webp", "html")
+    )
+    example = shown.get("example")
+    image = f"assets/examples/{example_path(example).name}" if example else "picture.jpg"
+    command = f"python -m vit_demo explain {image} --model {shown.get('model', DEFAULT)} --out maps"
+    data = {key: shown.get(key) for key in ("id", "model", "example", "fit")}
+    notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed")}
+    return (
+        f"<h2>{escape(text['take_title'])}</h2><p>{escape(text['take'])}</p>"
+        f"<div class=\"files\" data-shown='{attribute(data)}' data-notes='{attribute(notes)}' "
+        f'data-language="{language}">{buttons}</div><p class="note" role="status"></p>'
+        f"<p>{escape(text['take_code'])}</p><pre><code>{escape(command)}</code></pre>"
+    )
+
+
+def attribute(data: dict) -> str:
+    return escape(json.dumps(data, ensure_ascii=False), quote=True)
+
+
+def link_html(language: str) -> str:
+    text = words(language)
+    notes = {key: text[key] for key in ("link_done", "link_upload")}
+    return (
+        f'<button type="button" class="link" data-notes=\'{attribute(notes)}\'>'
+        f'{escape(text["link"])}</button><span class="note" role="status"></span>'
+    )
+
+
+def card(title: str, body: str) -> str:
+    return f"<h2>{escape(title)}</h2>{body}"
+
+
+def about_html(language: str) -> str:
+    text = words(language)
+    cite = f"<details><summary>{escape(text['cite'])}</summary><pre>{CITATION}</pre></details>"
+    return card(text["about_title"], text["about"] + cite)
+
+
+def message_html(message: str = "") -> str:
+    return f'<p class="message" role="alert">{escape(message)}</p>' if message else ""
+
+
+def header_html(language: str) -> str:
+    return f"<h1>ViT Demo</h1><p>{escape(words(language)['pitch'])}</p>"
+
+
+LANGUAGE_TEMPLATE = """<div role="group" aria-label="Language / 언어">
+<button type="button" data-language="en" lang="en" aria-label="English">EN</button>
+<button type="button" data-language="ko" lang="ko" aria-label="한국어">KO</button></div>"""
+
+PAD_TEMPLATE = """<canvas width="280" height="280" tabindex="0" role="img" aria-label="${draw}">
+</canvas><div><span>${draw}</span><button type="button">${erase}</button></div>"""

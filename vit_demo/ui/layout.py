@@ -1,0 +1,180 @@
+"""What stands where on the page, and every word of it in a language."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import gradio as gr
+
+from vit_demo.checkpoints import embedded
+from vit_demo.explain import Classifier
+from vit_demo.image import FITS
+from vit_demo.ui import explorer
+from vit_demo.ui.ask import files_on_demand, rows_on_demand
+from vit_demo.ui.html import (
+    HTML,
+    LANGUAGE_TEMPLATE,
+    PAD_TEMPLATE,
+    Picture,
+    about_html,
+    answer_html,
+    card,
+    frame_html,
+    header_html,
+    link_html,
+    step,
+    strip_html,
+    take_html,
+)
+from vit_demo.ui.store import Server
+from vit_demo.ui.texts import CURATED, words
+
+HERE = Path(__file__).parent
+
+
+def lay_out(server: Server, default: str) -> SimpleNamespace:
+    """What stands where. The words are English until the browser says otherwise."""
+    text, script = words("en"), (HERE / "page.js").read_text(encoding="utf-8")
+    ui = SimpleNamespace()
+    ui.source = gr.Textbox(visible="hidden", elem_id="source", container=False)
+    ui.ready = gr.Textbox(default, visible="hidden", elem_id="ready", container=False)
+    ui.upload = Picture(visible="hidden", type="filepath", elem_id="upload")
+    ui.place = gr.JSON(visible=False)
+    ui.shown = gr.State(None)  # what is on the page: id, model, example, fit, picture
+    ui.wish = gr.State(None)  # the explorer's settings from a link, until they are used
+    with gr.Row(elem_id="header"):
+        ui.title = HTML(header_html("en"), elem_id="title")
+        ui.model = gr.Dropdown(
+            model_choices(server),
+            value=default,
+            label=text["model"],
+            allow_custom_value=True,
+            container=False,
+            elem_id="model",
+            scale=0,
+            min_width=220,
+        )
+        ui.language = HTML(
+            "en",
+            html_template=LANGUAGE_TEMPLATE,
+            js_on_load=f"{script}\nlanguageSwitch(element, props, trigger, watch);",
+            elem_id="language",
+        )
+        ui.link = HTML(
+            link_html("en"), js_on_load=f"{script}\nlinkButton(element);", elem_id="link"
+        )
+    with gr.Row(elem_id="stage"):
+        with gr.Column(elem_id="left", scale=0, min_width=320):
+            ui.heading_1 = HTML(step(1, text["step_picture"]))
+            with gr.Row(elem_id="inputs"):
+                ui.pad = HTML(
+                    None,  # the drawing, as a data URL
+                    html_template=PAD_TEMPLATE,
+                    js_on_load=f"{script}\ndrawingPad(element, props, trigger);",
+                    draw=text["draw"],
+                    erase=text["erase"],
+                    elem_id="pad",
+                    visible="hidden",
+                )
+                ui.picture = Picture(
+                    type="filepath",
+                    sources=["upload", "webcam", "clipboard"],
+                    label=text["picture"],
+                    show_label=False,
+                    placeholder=text["drop"],
+                    alt_text=text["picture"],
+                    buttons=["fullscreen"],
+                    elem_id="picture",
+                    height=240,
+                )
+            ui.frame = HTML(
+                "", js_on_load=f"{script}\nframeOverPicture(element, watch);", elem_id="frame"
+            )
+            ui.message = HTML("", elem_id="message")
+            ui.strip = HTML(
+                None,  # the name of the example on the page
+                html_template="${items}",
+                js_on_load=f"{script}\nexampleStrip(element, props, trigger, watch);",
+                items=strip_html("en", "photo"),
+                elem_id="strip",
+            )
+            ui.fit = gr.Radio(fit_choices("en"), value="crop", label=text["fit"], elem_id="fit")
+            ui.heading_2 = HTML(step(2, text["step_answer"]))
+            ui.status = HTML("", elem_id="status")  # the queue and the clock, while the model runs
+            ui.answer = HTML(answer_html(None, "en"), elem_id="answer")
+        with gr.Column(elem_id="right", scale=1, min_width=320):
+            ui.heading_3 = HTML(step(3, text["step_explorer"]))
+            ui.explorer = explorer.make_explorer(rows_on_demand(server), elem_id="explorer")
+    with gr.Row(elem_id="cards"):
+        ui.what = HTML(card(text["what_title"], text["what"]), elem_id="what")
+        ui.take = HTML(
+            take_html(None, "en"),
+            js_on_load=f"{script}\ntakeAway(element, server);",
+            server_functions=[files_on_demand(server)],
+            elem_id="take",
+        )
+        ui.about = HTML(about_html("en"), elem_id="about")
+    return ui
+
+
+def fit_choices(language: str) -> list[tuple[str, str]]:
+    return [(words(language)[f"fit_{fit}"], fit) for fit in FITS]
+
+
+def model_choices(server: Server) -> list[tuple[str, str]]:
+    """Embedded models first, then the operator's own, then timm's by family."""
+    kinds = {"vit-cifar10": "Embedded · photos, 10 labels", "vit-mnist": "Embedded · digits"}
+    choices = [(kinds.get(name, f"Embedded · {name}"), name) for name in embedded()]
+    choices += [(f"File · {name}", name) for name in server.files]
+    return choices + [(f"{group} · {what}", name) for group, what, name in CURATED]
+
+
+def kind_of(classifier: Classifier) -> str:
+    return "digit" if classifier.preprocess.light_on_dark else "photo"
+
+
+def nothing(ui: SimpleNamespace, language: str) -> dict:
+    """The page without a picture."""
+    return {
+        ui.strip: None,
+        ui.frame: frame_html(None, language),
+        ui.answer: answer_html(None, language),
+        ui.explorer: None,
+        ui.take: take_html(None, language),
+        ui.message: "",
+        ui.shown: None,
+    }
+
+
+def speak(ui: SimpleNamespace, server: Server, language: str, shown: dict | None) -> dict:
+    """Every word on the page in this language."""
+    text = words(language)
+    explanation = server.store.get(shown["id"]) if shown else None
+    kind = "photo"
+    if shown and shown["model"] in server.models:
+        kind = kind_of(server.models.get(shown["model"]))
+    changes = {
+        ui.language: language,
+        ui.title: header_html(language),
+        ui.model: gr.update(label=text["model"]),
+        ui.link: link_html(language),
+        ui.heading_1: step(1, text["step_picture"]),
+        ui.pad: gr.update(draw=text["draw"], erase=text["erase"]),
+        ui.picture: gr.update(
+            label=text["picture"], placeholder=text["drop"], alt_text=text["picture"]
+        ),
+        ui.strip: gr.update(items=strip_html(language, kind)),
+        ui.fit: gr.update(choices=fit_choices(language), label=text["fit"]),
+        ui.heading_2: step(2, text["step_answer"]),
+        ui.heading_3: step(3, text["step_explorer"]),
+        ui.explorer: gr.update(language=language),
+        ui.what: card(text["what_title"], text["what"]),
+        ui.take: take_html(shown, language),
+        ui.about: about_html(language),
+        ui.message: "",
+    }
+    if explanation or not shown:
+        changes[ui.frame] = frame_html(explanation, language)
+        changes[ui.answer] = answer_html(explanation, language)
+    else:
+        changes[ui.frame] = changes[ui.answer] = gr.skip()
+    return changes

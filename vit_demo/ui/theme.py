@@ -1,0 +1,57 @@
+"""How the page looks: Gradio's own parts in our colours, and what `launch` is told."""
+
+from pathlib import Path
+
+import gradio as gr
+
+HERE = Path(__file__).parent
+
+
+def launch_options() -> dict:
+    """What `demo.launch` needs besides host and port."""
+    return {
+        "theme": theme(),
+        "css_paths": [HERE / "page.css"],
+        "footer_links": ["api"],
+        "run_history": False,
+        "max_file_size": "20mb",
+        "show_error": False,
+        "quiet": True,
+    }
+
+
+def theme() -> gr.themes.Base:
+    """Gradio's own parts in the colours of page.css; every pair has contrast enough to read."""
+    fonts = ["system-ui", "-apple-system", "Segoe UI", "Noto Sans KR", "sans-serif"]
+    look = gr.themes.Base(
+        primary_hue="blue",
+        neutral_hue="slate",
+        font=fonts,
+        font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "monospace"],
+    )
+    colours = {
+        "body_background_fill": "var(--paper)",
+        "body_text_color": "var(--ink)",
+        "body_text_color_subdued": "var(--muted)",
+        "background_fill_primary": "var(--paper)",
+        "background_fill_secondary": "var(--soft)",
+        "border_color_primary": "var(--line)",
+        "block_background_fill": "transparent",
+        "block_border_color": "var(--line)",
+        "block_label_text_color": "var(--muted)",
+        "block_title_text_color": "var(--muted)",
+        "input_background_fill": "var(--paper)",
+        "input_border_color": "var(--line)",
+        "input_border_color_focus": "var(--accent)",
+        "input_placeholder_color": "var(--muted)",
+        "link_text_color": "var(--accent)",
+        "color_accent": "var(--accent)",
+        "button_secondary_background_fill": "var(--paper)",
+        "button_secondary_text_color": "var(--ink)",
+        "checkbox_label_background_fill": "transparent",
+        "checkbox_label_background_fill_selected": "transparent",
+        "checkbox_label_text_color": "var(--muted)",
+        "checkbox_label_text_color_selected": "var(--ink)",
+    }
+    dark = {f"{name}_dark": value for name, value in colours.items() if name != "color_accent"}
+    return look.set(**colours, **dark, input_border_width="1px", input_border_width_dark="1px")
