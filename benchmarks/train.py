@@ -15,13 +15,18 @@ import timm.models.vision_transformer as reference
 import torch
 import torch.nn.functional as F
 
-from vit_demo import train
 from vit_demo.data import Dataset
+from vit_demo.first_weights import first_model
+from vit_demo.optim import make_optimizers
+from vit_demo.recipes import SHAPES, add_train_arguments, preprocess_of, settle
+from vit_demo.runs import Run
+from vit_demo.team import Team
+from vit_demo.train import train_epoch
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--config", choices=train.SHAPES, default="mini")
+    parser.add_argument("--config", choices=SHAPES, default="mini")
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--steps", type=int, default=3, help="in one round of each")
     parser.add_argument("--rounds", type=int, default=7)
@@ -44,30 +49,30 @@ def main() -> None:
 def our_round(args: argparse.Namespace):
     """One short epoch of the real loop, on pictures of noise."""
     parser = argparse.ArgumentParser()
-    train.add_train_arguments(parser)
+    add_train_arguments(parser)
     flags = ["cifar10", "--out", "nowhere", "--config", args.config, "--device", "cpu"]
     settings = parser.parse_args([*flags, "--batch-size", str(args.batch_size)])
-    train.settle(settings)
+    settle(settings)
     count = args.batch_size * args.steps
     noise = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8)
     labels, names = torch.randint(0, 10, (count,)), [str(i) for i in range(10)]
     dataset = Dataset("noise", labels, names, (32, 32), 3, noise)
-    model = train.first_model(settings, None, len(names))
-    run = train.Run(
+    model = first_model(settings, None, len(names))
+    run = Run(
         args=settings,
-        team=train.Team(0, 1, torch.device("cpu")),
+        team=Team(0, 1, torch.device("cpu")),
         train_set=dataset,
         test_set=dataset,
-        preprocess=train.preprocess_of(settings, None),
+        preprocess=preprocess_of(settings, None),
         model=model,
-        average=train.first_model(settings, None, len(names)),
-        optimizers=train.make_optimizers(model, settings),
+        average=first_model(settings, None, len(names)),
+        optimizers=make_optimizers(model, settings),
     )
-    return lambda: train.train_epoch(run, model, epoch=5)
+    return lambda: train_epoch(run, model, epoch=5)
 
 
 def timm_round(args: argparse.Namespace):
-    shape = train.SHAPES[args.config]
+    shape = SHAPES[args.config]
     model = reference.VisionTransformer(
         img_size=32,
         patch_size=4,

@@ -3,7 +3,10 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 SHARED = Path(__file__).parents[2] / "shared"
 REQUIRED = os.environ.get("VIT_DEMO_REQUIRE_ALL") == "1"
@@ -36,3 +39,41 @@ def deit_tiny(shared, monkeypatch):
 
     monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))
     return vit_demo.load("deit_tiny_patch16_224.fb_in1k", device="cpu")
+
+
+@pytest.fixture
+def one_thread():
+    """As in the processes that tests start, so that sums are taken in the same order."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def colours(tmp_path_factory) -> Path:
+    """A folder to train on: pictures of noise, each class with a colour of its own."""
+    root, chance = tmp_path_factory.mktemp("colours"), np.random.default_rng(0)
+    for part, count in (("train", 24), ("test", 11)):
+        for label, name in enumerate(("blue", "green", "red")):
+            (root / part / name).mkdir(parents=True)
+            for i in range(count):
+                pixels = chance.integers(0, 160, (16, 16, 3), dtype=np.uint8)
+                pixels[:, :, 2 - label] += 95
+                Image.fromarray(pixels).save(root / part / name / f"{i:02}.png")
+    return root
+
+
+@pytest.fixture(scope="session")
+def trained(colours, tmp_path_factory) -> Path:
+    """A finished run on the colours; nobody may change it."""
+    from training import CALM, FAST, SHAPE, arguments
+
+    from vit_demo.train import train
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    out = tmp_path_factory.mktemp("trained")
+    train(arguments(colours, "--out", out, *SHAPE, *FAST, *CALM, "--epochs", 12))
+    torch.set_num_threads(threads)
+    return out

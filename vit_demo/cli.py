@@ -42,8 +42,10 @@ def main(argv: list[str] | None = None) -> int:
 
 def build_parser() -> Parser:
     from vit_demo.checkpoints import DEFAULT
+    from vit_demo.evaluate import add_evaluate_arguments, evaluate
     from vit_demo.protocol import add_faithfulness_arguments, faithfulness
-    from vit_demo.train import add_evaluate_arguments, add_train_arguments, evaluate, train
+    from vit_demo.recipes import add_train_arguments
+    from vit_demo.train import train
 
     parser = Parser(prog="vit_demo", description="See how a Vision Transformer looks at a picture.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)

@@ -1,4 +1,4 @@
-"""Pictures with labels: the named sets, anyone's folder of pictures, and how both are augmented.
+"""Pictures with labels: the named sets, and anyone's folder of pictures.
 
 Small sets live in memory as one uint8 tensor, so that a batch is one indexing operation; the
 pictures of big folders are read when their batch comes. Every file is opened once before training
@@ -6,18 +6,15 @@ starts: what is wrong with the data is said then, with the file's name, and not 
 """
 
 import io
-import math
 import os
 import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 from torchvision import datasets
@@ -166,6 +163,13 @@ def fit(images: Tensor, size: tuple[int, int], channels: int) -> Tensor:
     return images
 
 
+def normalise(images: Tensor, preprocess: Preprocess) -> Tensor:
+    """uint8 to what the model takes."""
+    values = (preprocess.mean, preprocess.std)
+    mean, std = (torch.tensor(v, device=images.device)[:, None, None] for v in values)
+    return (images.float() / 255 - mean) / std
+
+
 # Folders
 
 
@@ -279,74 +283,3 @@ def check_files(files: Sequence[Path], read: Callable[[Path], np.ndarray], worke
     with ThreadPoolExecutor(workers) as pool:
         for _ in pool.map(read, files):
             pass
-
-
-# Augmentation
-
-
-@dataclass(frozen=True)
-class Warp:
-    """How far a picture may be moved: shares of its side, a factor more or less, degrees."""
-
-    shift: float = 0.0
-    zoom: float = 0.0
-    turn: float = 0.0
-    flip: bool = False
-
-
-WARPS = {
-    "none": Warp(),
-    "digits": Warp(shift=0.08, zoom=0.1, turn=10),
-    "clothes": Warp(shift=0.08, flip=True),
-    "photos": Warp(shift=0.125, flip=True),
-    "zoom": Warp(shift=0.125, zoom=0.25, turn=5, flip=True),
-}
-
-
-def normalise(images: Tensor, preprocess: Preprocess) -> Tensor:
-    """uint8 to what the model takes."""
-    values = (preprocess.mean, preprocess.std)
-    mean, std = (torch.tensor(v, device=images.device)[:, None, None] for v in values)
-    return (images.float() / 255 - mean) / std
-
-
-def warp(x: Tensor, how: Warp, moves: Tensor) -> Tensor:
-    """Shift, zoom, turn and flip each picture by its own draws (B, 5) from 0 to 1, all at once."""
-    if how == Warp():
-        return x
-    u = moves * 2 - 1
-    angle, zoom = u[:, 0] * math.radians(how.turn), 1 + u[:, 1] * how.zoom
-    flip = 1 - 2 * (u[:, 2] < 0).float() * how.flip
-    pixels = torch.tensor([x.shape[3], x.shape[2]])
-    shift = (u[:, 3:] * how.shift * pixels).round() * 2 / pixels  # whole pixels: stays sharp
-    cos, sin = angle.cos() * zoom, angle.sin() * zoom
-    to_x = torch.stack([cos * flip, -sin, shift[:, 0]], dim=1)
-    to_y = torch.stack([sin * flip, cos, shift[:, 1]], dim=1)
-    grid = F.affine_grid(torch.stack([to_x, to_y], dim=1), list(x.shape), align_corners=False)
-    return F.grid_sample(x, grid, padding_mode="reflection", align_corners=False)
-
-
-@contextmanager
-def seeded(g: torch.Generator):
-    """torchvision draws from the global state: lend it ours, then put everything back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(torch.randint(2**62, (), generator=g)))
-        yield
-
-
-def recolour(images: Tensor, operations: int, g: torch.Generator) -> Tensor:
-    """RandAugment of a group of uint8 pictures: the same operations for all of them."""
-    with seeded(g):
-        return v2.RandAugment(num_ops=operations)(images)
-
-
-def mix(
-    x: Tensor, targets: Tensor, mixup: float, cutmix: float, share: float, g: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """Blend the pictures of a group, or paste a part of each into the next; the targets too."""
-    classes = targets.shape[1]
-    kinds = [v2.MixUp(alpha=mixup, num_classes=classes)] if mixup else []
-    kinds += [v2.CutMix(alpha=cutmix, num_classes=classes)] if cutmix else []
-    with seeded(g):
-        kind, chance = kinds[int(torch.randint(len(kinds), ()))], torch.rand(())
-        return kind(x, targets) if chance < share and len(x) > 1 else (x, targets)

@@ -17,12 +17,10 @@ import json
 import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
@@ -30,7 +28,8 @@ from tqdm import tqdm
 from vit_demo import faithful, image
 from vit_demo.checkpoints import load_checkpoint
 from vit_demo.explain import Classifier, Explanation
-from vit_demo.train import Team, team_of
+from vit_demo.files import whole_file
+from vit_demo.team import team_of
 
 SHARES = tuple(step / 10 for step in range(10))  # of the pixels removed: 0, 0.1 .. 0.9
 DIRECTIONS = ("positive", "negative")
@@ -67,7 +66,7 @@ def faithfulness(args: argparse.Namespace) -> int:
             "labels_from_name": args.labels_from_name,
         }
         rows = begin(args.out, settings, args.resume)
-        together(team)  # everybody has seen what is done before anybody adds to it
+        team.wait()  # everybody has seen what is done before anybody adds to it
         if team.rank == 0:
             write(args.out / "settings.json", json.dumps(settings, indent=2) + "\n")
         todo = [path for path in pictures if "error" in rows.get(path.name, {"error": ""})]
@@ -76,7 +75,7 @@ def faithfulness(args: argparse.Namespace) -> int:
         for path in mine:
             row = row_of(classifier, path, truths.get(path.name), methods, args.batch_size)
             append(args.out / f"rows-{team.rank}.jsonl", row)
-        together(team)
+        team.wait()
         if team.rank:
             return 0
         rows = read_rows(args.out)
@@ -209,17 +208,8 @@ def read_rows(out: Path) -> dict[str, dict]:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """A file, whole or not at all."""
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-    os.chmod(part, 0o644)
-    os.replace(part, path)
-
-
-def together(team: Team) -> None:
-    if team.world > 1:
-        dist.barrier()
+    with whole_file(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 # The results

@@ -1,0 +1,38 @@
+"""What a set is trained with, and flags that cannot work."""
+
+import pytest
+from training import SHAPE, arguments
+
+from vit_demo.recipes import settle
+from vit_demo.train import train
+
+
+def test_the_recipe_fits_the_set_and_flags_come_first():
+    args = arguments("mnist", "--out", "x")
+    settle(args)
+    notes = {"image_size": 28, "patch_size": 7, "embed_dim": 128, "depth": 3, "heads": 4}
+    notes |= {"channels": 1, "epochs": 10, "optimizer": "adamw", "augment": "digits"}
+    assert notes.items() <= vars(args).items()
+    args = arguments("cifar10", "--out", "x", "--config", "tiny", "--heads", 6, "--mixup", 0)
+    settle(args)
+    assert (args.embed_dim, args.depth, args.heads, args.augment) == (192, 12, 6, "photos")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--epochs", "0"], "--epochs is 0; use 1 or more"),
+        (["--lr", "0"], "--lr is 0.0; use more than 0"),
+        (["--lr", "nan"], "--lr is nan"),
+        (["--drop-patches", "1"], "--drop-patches is 1.0; use from 0 to below 1"),
+        (["--channels", "2"], "--channels is 2; use 1"),
+        (["--patch-size", "5"], "16x16 pixels cannot be cut into patches of 5x5"),
+        (["--heads", "3"], "use a width that the heads divide"),
+        (["--init", "x.safetensors"], "does not go with --init"),
+        (["--device", "abacus"], "'abacus' cannot be used"),
+    ],
+)
+def test_what_cannot_work_is_said_before_training(colours, tmp_path, flags, message):
+    with pytest.raises(ValueError, match=message):
+        train(arguments(colours, "--out", tmp_path / "run", *SHAPE, *flags))
+    assert not (tmp_path / "run").exists()
