@@ -23,17 +23,21 @@ from typing import BinaryIO
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageOps, JpegImagePlugin, UnidentifiedImageError
 
 FITS = ("crop", "pad", "stretch", "native")
 CROP_MODES = ("center", "squash", "border")
 MAX_PIXELS = 64_000_000
+MAX_BYTES = 8 * MAX_PIXELS  # of a file: four channels of 16 bits, not compressed
 MAX_SIDE = 1_000_000  # a resize keeps some numbers for each pixel of a side: this bounds them
+MAX_PASSES = 20  # over the largest picture: a progressive JPEG may come in more, if it is smaller
+MAX_PIECES = 5_000  # of metadata before the pixels
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP")  # JPEG: also the MPO files of phones
+JPEG = b"\xff\xd8\xff"
 SIGNATURES = re.compile(
     rb"\xff\xd8\xff|\x89PNG\r\n|RIFF.{4}WEBP|GIF8[79]a|II[*+]\0|MM\0[*+]|BM", re.DOTALL
 )
-EXIF_ORIENTATION = 0x0112
+EXIF_ORIENTATION, TILE_WIDTH, TILE_HEIGHT = 0x0112, 0x0142, 0x0143
 TURNS = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_270 TRANSVERSE ROTATE_90"
 UPRIGHT = {i: Image.Transpose[turn] for i, turn in enumerate(TURNS.split(), start=2)}  # 1: no turn
 
@@ -138,7 +142,8 @@ def open_image(
 def _from_path(path: str) -> Image.Image:
     if re.match(r"[a-z][a-z0-9+.-]*://|data:", path.strip(), re.IGNORECASE):
         raise ImageError("Give a file, not an address: save the picture first, then choose it.")
-    name = f'"{os.path.basename(os.path.normpath(path))}"'
+    name = os.path.basename(os.path.normpath(path))
+    name = f'"{name if len(name) <= 80 else name[:60] + "..."}"'  # it may be megabytes long
     if not os.path.exists(path):
         raise ImageError(f"There is no file {name}; check the name and the folder.")
     if os.path.isdir(path):
@@ -157,18 +162,81 @@ def _from_stream(stream: BinaryIO, name: str) -> Image.Image:
         try:
             stream.seek(0)
         except (AttributeError, io.UnsupportedOperation):  # a pipe, a socket
-            stream = io.BytesIO(stream.read())
+            stream = io.BytesIO(stream.read(MAX_BYTES + 1))
         head = stream.read(16)
+        stream.seek(0, io.SEEK_END)
+        size = stream.tell()
     except Exception as error:  # a closed file, an upload that broke off, a disk that fails
         raise ImageError(f"{name} cannot be read; open or send it again.") from error
     if not isinstance(head, bytes):
         raise ImageError(f'{name} was opened as text; open the file in binary mode, "rb".')
     if not head:
         raise ImageError(f"{name} is empty (0 bytes); save or send it again.")
-    return _load(stream, name, head)
+    if size > MAX_BYTES:
+        raise ImageError(
+            f"{name} has more than {MAX_BYTES // 10**6} megabytes; make it smaller and try again."
+        )
+    return _load(_Metered(stream, size), name, head)
 
 
-def _load(source: BinaryIO | Image.Image, name: str, head: bytes = b"") -> Image.Image:
+class _Metered:
+    """A stream that is read about once, as an honest picture is.
+
+    A file may name the same bytes over and over, as the contents of thousands of tags, or cut its
+    metadata into a million pieces. Pillow takes them one by one, and gets three megabytes to fill
+    sixty gigabytes, or to keep a core busy for minutes. Here such a file ends early.
+    """
+
+    def __init__(self, stream: BinaryIO, size: int):
+        self.seek, self.tell = stream.seek, stream.tell  # no fileno: nobody reads past the meter
+        self.stream = stream
+        self.bytes_left, self.reads_left = 4 * size + 2**16, MAX_PIECES
+        self.seek(0)
+
+    def read(self, size: int = -1) -> bytes:
+        data = self.stream.read(size)
+        self.bytes_left -= len(data)
+        self.reads_left -= 1
+        if self.bytes_left < 0 or self.reads_left < 0:
+            raise TooMuch
+        return data
+
+
+class TooMuch(Exception):
+    """No OSError or ValueError: Pillow would take those for a small flaw, and go on."""
+
+
+class _Jpeg(JpegImagePlugin.JpegImageFile):
+    """A JPEG whose EXIF is not searched for its resolution: nobody asked, and it may be a trap."""
+
+    def _read_dpi_from_exif(self) -> None:
+        pass
+
+
+def _open(stream: _Metered, name: str, head: bytes) -> Image.Image:
+    """Read the header, decode nothing. Every limit is checked here, before a pixel is decoded."""
+    if head.startswith(JPEG):
+        image = _Jpeg(stream)
+    else:
+        image = Image.open(stream, formats=FORMATS)
+    _check_size(*image.size, name)
+    if image.format == "TIFF":  # a tile is decoded whole, however small the picture is
+        sides = (image.tag_v2.get(tag, 1) for tag in (TILE_WIDTH, TILE_HEIGHT))
+        _check_size(*sides, f"{name}, counted in whole tiles,")
+    if image.format == "JPEG":
+        start = stream.tell()
+        passes = 1 + stream.read().count(b"\xff\xda")
+        stream.seek(start)
+        if passes * image.width * image.height > MAX_PASSES * MAX_PIXELS:
+            raise ImageError(
+                f"{name} is a JPEG in {passes} passes, which takes too long; save it as an "
+                "ordinary JPEG."
+            )
+    stream.reads_left = math.inf  # the pixels come in as many pieces as they like
+    return image
+
+
+def _load(source: _Metered | Image.Image, name: str, head: bytes = b"") -> Image.Image:
     """Decode and convert, or say in plain words why not.
 
     Pillow's decoders fail on bad files with almost any kind of exception, so all are caught here.
@@ -177,10 +245,11 @@ def _load(source: BinaryIO | Image.Image, name: str, head: bytes = b"") -> Image
     with warnings.catch_warnings():  # Pillow's, about odd metadata: the visitor cannot act on them
         warnings.filterwarnings("ignore", module=r"PIL\.")
         try:
-            image = source
-            if not isinstance(source, Image.Image):
-                image = Image.open(source, formats=FORMATS)  # reads the header, decodes nothing
-            _check_size(*image.size, name)
+            if isinstance(source, Image.Image):
+                image = source
+                _check_size(*image.size, name)
+            else:
+                image = _open(source, name, head)
             image.load()
             turn = _turn(image)
             image = _rgb(image)
@@ -188,6 +257,9 @@ def _load(source: BinaryIO | Image.Image, name: str, head: bytes = b"") -> Image
                 image = image.transpose(turn)
         except ImageError:
             raise
+        except TooMuch as error:
+            message = f"{name} holds more metadata than pictures have; save it again without."
+            raise ImageError(message) from error
         except Image.DecompressionBombError as error:  # Pillow's own limit, above ours
             pixels = int(re.search(r"\d+", str(error))[0])
             raise ImageError(_too_large(pixels, name)) from error
@@ -228,6 +300,12 @@ def _turn(image: Image.Image) -> Image.Transpose | None:
     """What makes the picture upright. `ImageOps.exif_transpose` would also write the EXIF anew,
     and fail there on a broken tag that has nothing to do with the orientation."""
     try:
+        exif, text = image.info.get("exif"), image.info.get("Raw profile type exif")
+        if exif is None and text:  # as ImageMagick wrote it into PNGs
+            exif = bytes.fromhex("".join(text.split("\n")[3:]))
+        if exif:  # read it once with the meter on: a trap ends here
+            tags = io.BytesIO(exif.removeprefix(b"Exif\0\0"))
+            Image.Exif().load_from_fp(_Metered(tags, len(exif)))
         return UPRIGHT.get(image.getexif().get(EXIF_ORIENTATION))
     except Exception:  # noqa: BLE001 (broken EXIF, of any kind, is no reason to refuse a picture)
         return None
