@@ -11,7 +11,7 @@ from vit_demo import attention
 from vit_demo.class_maps import CLASS_MAPS, class_maps, find_label
 from vit_demo.explain import readout_tokens
 from vit_demo.image import to_tensor
-from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.model import VisionTransformer, ViTConfig, attention_weights
 
 CLOSE = {"rtol": 1e-4, "check_dtype": False}
 WITH_HEAD = {name: shape for name, shape in SHAPES.items() if name != "headless"}
@@ -112,12 +112,12 @@ class Nudge:
     def __init__(self, layer: int, entry: tuple, eps: float):
         self.layer, self.entry, self.eps, self.seen = layer, entry, eps, 0
 
-    def __call__(self, q, k, A):
+    def __call__(self, q, k, v):
+        A = attention_weights(q, k)
         self.seen += 1
         if self.seen - 1 == self.layer:
-            A = A.clone()
             A[self.entry] += self.eps
-        return A
+        return A @ v
 
 
 @pytest.mark.parametrize("shape", WITH_HEAD.values(), ids=WITH_HEAD.keys())
@@ -133,7 +133,12 @@ def test_toy_model_against_numerical_differentiation(shape):
     pixels = torch.randn(2, 3, 4, 4, dtype=torch.float64)
     classes = torch.tensor([[2, 0], [1, 1]])
     A = []
-    model(pixels, record=lambda q, k, weights: A.append(weights))
+
+    def attend(q, k, v):
+        A.append(attention_weights(q, k))
+        return A[-1] @ v
+
+    model(pixels, attend=attend)
     A = torch.stack(A, dim=1)  # (B, L, h, N, N)
     N, eps = A.shape[-1], 1e-5
     slopes = torch.zeros(*A.shape, 3, dtype=torch.float64)  # of every logit

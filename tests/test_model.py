@@ -18,6 +18,7 @@ from vit_demo.model import (
     UnfoldPatchEmbed,
     VisionTransformer,
     ViTConfig,
+    attention_weights,
     resample_positions,
 )
 
@@ -70,7 +71,12 @@ def assert_same_logits(
     scale = max(1.0, expected.abs().max().item())
     assert (ours(images) - expected).abs().max() < 1e-4 * scale
     recorded = []
-    with_maps = ours(images, record=lambda q, k, A: recorded.append(A))
+
+    def attend(q, k, v):
+        recorded.append(attention_weights(q, k))
+        return recorded[-1] @ v
+
+    with_maps = ours(images, attend=attend)
     assert (with_maps - expected).abs().max() < 1e-4 * scale
     assert len(recorded) == len(reference.blocks)
     for A in recorded:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from vit_demo import attention
-from vit_demo.model import VisionTransformer
+from vit_demo.model import VisionTransformer, attention_weights
 
 CLASS_MAPS = ("relevance", "gradient_rollout", "grad_cam")
 
@@ -24,11 +24,12 @@ class AttentionGraph:
     def __init__(self):
         self.layers: list[Tensor] = []  # each (B, h, N, N)
 
-    def __call__(self, q: Tensor, k: Tensor, A: Tensor) -> Tensor:
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        A = attention_weights(q, k)
         if not self.layers:
             A = A.detach().requires_grad_()
         self.layers.append(A)
-        return A
+        return A @ v
 
 
 def class_maps(
@@ -45,7 +46,7 @@ def class_maps(
     with torch.inference_mode(False), torch.enable_grad():
         pixels, classes = pixels.clone(), classes.to(pixels.device).clone()  # may enter the graph
         graph = AttentionGraph()
-        logits = model(pixels, record=graph)
+        logits = model(pixels, attend=graph)
         for i, wanted in enumerate(classes):
             chosen = logits.gather(1, wanted[:, None]).sum()
             more = i + 1 < len(classes)

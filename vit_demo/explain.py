@@ -38,20 +38,40 @@ def readout_tokens(config: ViTConfig) -> slice:
 
 
 class Recorder:
-    """Keeps of each layer's attention what later questions need, for a batch of pictures."""
+    """Attention that is remembered: of each layer and picture, what later questions need.
 
-    def __init__(self, readout: slice):
-        self.readout = readout
-        self.layers: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+    One head at a time: its N x N weights stay in the processor's cache, and all that remains of them
+    is their share of the mean and the read-out's row.
+    """
 
-    def __call__(self, q: Tensor, k: Tensor, A: Tensor) -> None:
-        rows = A[:, :, self.readout].mean(dim=2)  # (B, h, N)
-        self.layers.append((q, k, A.mean(dim=1), rows))
+    def __init__(self, layers: int, readout: slice):
+        self.layers, self.readout = layers, readout
+        self.layer = 0
+        self.pictures: list[tuple[Tensor, ...]] = []
 
-    def of_picture(self, i: int) -> list[Tensor]:
-        """Queries, keys (L, h, N, d), head-mean (L, N, N), read-out rows (L, h, N)."""
-        columns = zip(*self.layers, strict=True)
-        return [torch.stack([layer[i] for layer in column]).float().cpu() for column in columns]
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        B, h, N, d = q.shape
+        seen, mean, rows = q.new_empty(B, N, h, d), q.new_zeros(B, N, N), q.new_empty(B, h, N)
+        for head in range(h):
+            A = attention_weights(q[:, head], k[:, head])  # (B, N, N)
+            seen[:, :, head] = A @ v[:, head]
+            mean += A
+            rows[:, head] = A[:, self.readout].mean(dim=1)
+        self.keep(q, k, mean.div_(h), rows)
+        return seen.transpose(1, 2)
+
+    def keep(self, *of_layer: Tensor) -> None:
+        """Copy a layer's queries, keys, mean and rows (B, ...) to their place in each picture's own
+        tensors (L, ...): pictures that went through together are forgotten one by one."""
+        if not self.pictures:
+            self.pictures = [
+                tuple(torch.empty(self.layers, *each.shape[1:]) for each in of_layer)
+                for _ in of_layer[0]
+            ]
+        for i, kept in enumerate(self.pictures):
+            for tensor, each in zip(kept, of_layer, strict=True):
+                tensor[self.layer] = each[i]
+        self.layer += 1
 
 
 class Classifier:
@@ -85,12 +105,10 @@ class Classifier:
     def explain_views(self, views: Sequence[image.View]) -> list["Explanation"]:
         """Several pictures of one size in one forward pass."""
         pixels = torch.cat([image.to_tensor(view, self.preprocess) for view in views])
-        recorder = Recorder(readout_tokens(self.config))
-        logits = self.model(pixels.to(self.device), record=recorder).float().cpu()
-        return [
-            Explanation(self, view, logits[i], *recorder.of_picture(i))
-            for i, view in enumerate(views)
-        ]
+        recorder = Recorder(self.config.depth, readout_tokens(self.config))
+        logits = self.model(pixels.to(self.device), attend=recorder).float().cpu()
+        of_pictures = zip(views, logits, recorder.pictures, strict=True)
+        return [Explanation(self, view, own, *kept) for view, own, kept in of_pictures]
 
     def require_labels(self) -> None:
         if not self.labels:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from vit_demo.explain import Explanation, Label, index_of
 from vit_demo.faithful import Progress, fill_of, paint, report
@@ -29,8 +30,13 @@ class KnockOut:
 
 
 def heads_off(off: Tensor):
-    """A record for one layer that switches heads off: `off` (h,), or (B, h) for each picture."""
-    return lambda q, k, A: A.masked_fill(off.to(A.device)[..., None, None], 0)
+    """Attention of a layer with heads switched off: `off` (h,), or (B, h) for each picture."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        seen = scaled_dot_product_attention(q, k, v)
+        return seen.masked_fill(off.to(seen.device)[..., None, None], 0)
+
+    return attend
 
 
 @torch.inference_mode()

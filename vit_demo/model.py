@@ -19,8 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# Sees each layer's queries, keys (B, h, N, d) and attention (B, h, N, N); may return another one.
-Record = Callable[[Tensor, Tensor, Tensor], Tensor | None]
+# How tokens look at each other: queries, keys, values, each (B, h, N, d) -> what they saw (B, h, N, d)
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def check(fine: bool, message: str) -> None:
@@ -155,16 +155,12 @@ class Attention(nn.Module):
         self.qkv = nn.Linear(config.embed_dim, 3 * config.embed_dim, bias=config.qkv_bias)
         self.proj = nn.Linear(config.embed_dim, config.embed_dim)
 
-    def forward(self, x: Tensor, record: Record | None = None) -> Tensor:
+    def forward(self, x: Tensor, attend: Attend | None = None) -> Tensor:
         B, N, D = x.shape
         qkv = self.qkv(x).reshape(B, N, 3, self.heads, D // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
-        if record is None:
-            x = F.scaled_dot_product_attention(q, k, v)  # fused: the N x N weights never exist
-        else:
-            weights = attention_weights(q, k)  # (B, h, N, N)
-            changed = record(q, k, weights)
-            x = (weights if changed is None else changed) @ v  # (B, h, N, d)
+        # attention_weights(q, k) @ v; fused, unless somebody wants to see the N x N weights
+        x = (attend or F.scaled_dot_product_attention)(q, k, v)  # (B, h, N, d)
         return self.proj(x.transpose(1, 2).reshape(B, N, D))
 
 
@@ -203,8 +199,8 @@ class Block(nn.Module):
         self.mlp = MLP(config)
         self.ls2 = scale(config)
 
-    def forward(self, x: Tensor, record: Record | None = None) -> Tensor:
-        x = x + self.ls1(self.attn(self.norm1(x), record))
+    def forward(self, x: Tensor, attend: Attend | None = None) -> Tensor:
+        x = x + self.ls1(self.attn(self.norm1(x), attend))
         return x + self.ls2(self.mlp(self.norm2(x)))
 
 
@@ -243,14 +239,14 @@ class VisionTransformer(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
 
-    def forward(self, images: Tensor, record: Record | None = None, keep: Tensor | None = None):
-        """Logits (B, classes) of pictures (B, C, H, W); each layer shows `record` its attention.
+    def forward(self, images: Tensor, attend: Attend | None = None, keep: Tensor | None = None):
+        """Logits (B, classes) of pictures (B, C, H, W). `attend` does the attention of each layer.
 
         `keep` (B, K) names the patches that stay; the others are taken out before the first block.
         """
         x = self.tokens(images, keep)  # (B, N, D)
         for block in self.blocks:
-            x = block(x, record)  # (B, N, D)
+            x = block(x, attend)  # (B, N, D)
         return self.readout(x)
 
     def readout(self, x: Tensor) -> Tensor:
