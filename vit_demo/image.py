@@ -143,7 +143,8 @@ def _from_path(path: str) -> Image.Image:
     if re.match(r"[a-z][a-z0-9+.-]*://|data:", path.strip(), re.IGNORECASE):
         raise ImageError("Give a file, not an address: save the picture first, then choose it.")
     name = os.path.basename(os.path.normpath(path))
-    name = f'"{name if len(name) <= 80 else name[:60] + "..."}"'  # it may be megabytes long
+    name = name if len(name) <= 80 else name[:60] + "..."  # it may be megabytes long
+    name = f'"{"".join(c if c.isprintable() else "?" for c in name)}"'
     if not os.path.exists(path):
         raise ImageError(f"There is no file {name}; check the name and the folder.")
     if os.path.isdir(path):
