@@ -9,10 +9,17 @@ parameter names. What is not a plain ViT is refused with the reason.
 
 import argparse
 import difflib
+import errno
+import hashlib
 import json
+import math
 import os
 import pickle
+import re
 import tempfile
+import threading
+import time
+import zipfile
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -23,11 +30,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from vit_demo.image import Preprocess
-from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.model import VisionTransformer, ViTConfig, patch_grid
 
 ASSETS = Path(__file__).parent.parent / "assets"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")
 METADATA_KEY = "vit_demo"
+CHECKSUM_KEY = "sha256"
+LONGEST_NAME = 200
 DEFAULT = "vit-cifar10"  # embedded: works without a network
 USUAL = "deit_tiny_patch16_224.fb_in1k"  # what to try when nothing is near
 HUB_FILES = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors")
@@ -41,6 +50,7 @@ NOT_PLAIN = {
     "vision_transformer_sam": "is SAM's encoder, which attends within windows",
 }
 HUB_SECONDS = 5  # how long the hub may take to answer before we say that it does not
+STALL_SECONDS = 8  # how long a download may stand still
 
 
 class CheckpointError(ValueError):
@@ -64,6 +74,10 @@ def load_checkpoint(name: str, arch: str | None = None, labels: str | None = Non
         raise CheckpointError(f"arch goes with a file of weights, and {name!r} is not a file.")
     elif name in embedded():
         checkpoint = load_file(embedded()[name])
+    elif len(name) > LONGEST_NAME:
+        raise CheckpointError(
+            f"A model's name has no {len(name):,} letters; choose one from the list."
+        )
     else:
         checkpoint = load_timm(name)
     if labels is not None:
@@ -84,6 +98,7 @@ def save_checkpoint(
     """Write one self-describing .safetensors: whole or not at all, also when the power fails."""
     path = Path(path)
     about = {"config": asdict(model.config), "labels": labels, "preprocess": asdict(preprocess)}
+    about = json.dumps(about)
     dtype = torch.float16 if half else torch.float32
     tensors = {
         key: t.detach().to("cpu", dtype).contiguous() for key, t in model.state_dict().items()
@@ -92,12 +107,23 @@ def save_checkpoint(
     handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
     os.close(handle)
     try:
-        save_file(tensors, part, metadata={METADATA_KEY: json.dumps(about)})
+        metadata = {METADATA_KEY: about, CHECKSUM_KEY: checksum(tensors, about)}
+        save_file(tensors, part, metadata=metadata)
         os.chmod(part, 0o644)
         os.replace(part, path)
     except BaseException:
         os.unlink(part)
         raise
+
+
+def checksum(tensors: dict[str, Tensor], about: str) -> str:
+    """SHA-256 of a file's contents, in whatever order they lie. It finds damage; against somebody
+    who writes files on purpose it is no help, he can compute it as well as we."""
+    digest = hashlib.sha256(about.encode())
+    for key, tensor in sorted(tensors.items()):
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def load_file(path: Path, arch: str | None = None) -> Checkpoint:
@@ -112,13 +138,10 @@ def load_file(path: Path, arch: str | None = None) -> Checkpoint:
         return load_fine_tune(path, weights, arch)
     try:
         about = json.loads(about)
-        config = ViTConfig(**about["config"])
-        settings = {
-            key: tuple(value) if isinstance(value, list) else value
-            for key, value in about["preprocess"].items()
-        }
-        preprocess, labels = Preprocess(**settings), [str(label) for label in about["labels"]]
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        config, preprocess = ViTConfig(**about["config"]), Preprocess(**about["preprocess"])
+        check_description(config, preprocess)
+        labels = [str(label) for label in about["labels"]]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CheckpointError(
             f"The description inside {path.name} is damaged; get the file again."
         ) from error
@@ -130,11 +153,24 @@ def load_file(path: Path, arch: str | None = None) -> Checkpoint:
     return Checkpoint(path.stem, fill(config, weights, path.name), labels, preprocess)
 
 
+def check_description(config: ViTConfig, preprocess: Preprocess) -> None:
+    """Numbers of the right kind and of a size that can be meant: a file may say anything."""
+    whole = ("channels", "embed_dim", "depth", "heads", "mlp_dim", "num_classes", "registers")
+    numbers = [getattr(config, name) for name in whole] + [*config.image_size, *config.patch_size]
+    fine = all(type(number) is int and number < 10**6 for number in numbers)
+    fine = fine and config.depth <= 1000 and 0 <= config.norm_eps < 1
+    fine = fine and math.isfinite(config.layer_scale or 0)
+    fine = fine and len(preprocess.mean) == config.channels
+    patch_grid(preprocess.size, config.patch_size)
+    if not fine or math.prod(preprocess.size) > 4 * math.prod(config.image_size):
+        raise ValueError("The numbers cannot be meant.")
+
+
 def load_fine_tune(path: Path, weights: dict[str, Tensor], arch: str) -> Checkpoint:
     """Weights of a timm model trained elsewhere; the number of classes is read off its head."""
     weights = unwrap(weights)
     head = weights.get("head.weight")
-    classes = 0 if head is None else len(head)
+    classes = len(head) if isinstance(head, Tensor) and head.ndim == 2 else 0
     reference = build_timm(arch, num_classes=classes)
     config, preprocess = config_of(reference), preprocess_of(reference)
     model = fill(config, timm_names(weights, reference), path.name)
@@ -145,65 +181,94 @@ def load_fine_tune(path: Path, weights: dict[str, Tensor], arch: str) -> Checkpo
 def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
     """The tensors of a file and its own description, if it has one. Runs no code from the file."""
     if not path.is_file():
-        raise CheckpointError(f"There is no file {path}; check the path.")
+        raise CheckpointError(f"There is no file {path.name}; check the path.")
+    damaged = CheckpointError(
+        f"{path.name} is not a readable {path.suffix} file (damaged or cut short?); "
+        "download or save it again."
+    )
     if path.suffix == ".safetensors":
         try:
             with safe_open(path, framework="pt") as file:
-                about = (file.metadata() or {}).get(METADATA_KEY)
-                return {key: file.get_tensor(key) for key in file.keys()}, about  # noqa: SIM118
-        except (SafetensorError, OSError, ValueError) as error:
+                metadata = file.metadata() or {}
+                weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        except (SafetensorError, OSError, ValueError, RuntimeError, MemoryError) as error:
+            raise damaged from error
+        about = metadata.get(METADATA_KEY)
+        if about and metadata.get(CHECKSUM_KEY) not in (None, checksum(weights, about)):
             raise CheckpointError(
-                f"{path.name} is not a readable .safetensors file (damaged or cut short?); "
-                "download or save it again."
-            ) from error
+                f"{path.name} is damaged: its contents are not what was saved; get the file again."
+            )
+        return weights, about
     if path.suffix not in SUFFIXES:
         raise CheckpointError(f"{path.name}: give a {', '.join(SUFFIXES)} file.")
     try:
+        if inflated_size(path) > 2 * path.stat().st_size + 2**20:
+            raise damaged  # PyTorch does not compress: somebody else packed this, to burst here
         with torch.serialization.safe_globals([argparse.Namespace]):  # timm keeps its arguments so
             return torch.load(path, map_location="cpu", weights_only=True), None
+    except CheckpointError:
+        raise
     except pickle.UnpicklingError as error:
         raise CheckpointError(
             f"{path.name} holds more than weights, and code from a file is never run here; "
             "save model.state_dict() as .safetensors and load that."
         ) from error
     except Exception as error:  # torch.load raises many kinds on damaged files
-        raise CheckpointError(
-            f"{path.name} is not a readable PyTorch file (damaged or cut short?); "
-            "download or save it again."
-        ) from error
+        raise damaged from error
+
+
+def inflated_size(path: Path) -> int:
+    """How large the contents of a .pth are, which is a zip file, says its directory."""
+    if not zipfile.is_zipfile(path):
+        return 0
+    with zipfile.ZipFile(path) as file:
+        return sum(entry.file_size for entry in file.infolist())
 
 
 def unwrap(weights: dict) -> dict[str, Tensor]:
     """The state dict inside a training checkpoint; EMA weights first, they are the better ones."""
     for key in ("state_dict_ema", "model_ema", "state_dict", "model"):
-        if isinstance(weights.get(key), dict):
+        if isinstance(weights, dict) and isinstance(weights.get(key), dict):
             weights = weights[key]
-    return {key.removeprefix("module."): value for key, value in weights.items()}
+    if not isinstance(weights, dict):
+        raise CheckpointError(
+            f"A {type(weights).__name__} is no state dict; save model.state_dict() and load that."
+        )
+    return {str(key).removeprefix("module."): value for key, value in weights.items()}
 
 
 def fill(config: ViTConfig, weights: dict[str, Tensor], source: str) -> VisionTransformer:
     """Our model with these weights in it, or an error that names the first tensor that differs."""
-    with torch.device("meta"):
-        model = VisionTransformer(config)
+    try:
+        with torch.device("meta"):
+            model = VisionTransformer(config)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"No model has the shape that {source} describes.") from error
     wanted = model.state_dict()
     missing, extra = wanted.keys() - weights.keys(), weights.keys() - wanted.keys()
     if missing or extra:
         key = min(missing or extra)
-        what = f"lacks {key}" if missing else f"has {key}, which the model does not"
+        what = f"lacks {key}" if missing else f"has {key[:80]}, which the model does not"
         raise CheckpointError(f"{source} {what}; the weights belong to another architecture.")
+    numbers = {}
     for key, tensor in weights.items():
         if not isinstance(tensor, Tensor) or tensor.shape != wanted[key].shape:
             raise CheckpointError(
                 f"In {source}, {key} has the shape {tuple(getattr(tensor, 'shape', ()))} instead of "
                 f"{tuple(wanted[key].shape)}; the weights belong to another architecture."
             )
-        if not torch.isfinite(tensor).all():
+        if not tensor.is_floating_point() or tensor.layout != torch.strided or tensor.is_meta:
+            raise CheckpointError(
+                f"In {source}, {key} holds {tensor.dtype} and not plain real numbers; save the "
+                "weights as float32 or float16."
+            )
+        numbers[key] = tensor.float()
+        if not torch.isfinite(numbers[key]).all():
             raise CheckpointError(
                 f"In {source}, {key} holds NaN or infinite numbers; the file is damaged or its "
                 "training diverged. Use another checkpoint."
             )
-    weights = {key: tensor.float() for key, tensor in weights.items()}
-    model.load_state_dict(weights, assign=True)
+    model.load_state_dict(numbers, assign=True)
     return model
 
 
@@ -402,7 +467,8 @@ def find_weights(name: str, cfg: dict) -> Path:
             f"The weights of {name} are not on the model hub; try {nearest(name)}."
         )
     repo = f"timm/{name}" if repo == "timm/" else repo
-    return cached_file(repo) or download(repo, name)
+    path = cached_file(repo)
+    return path if path and intact(path) else download(repo, name)
 
 
 def cached_file(repo: str) -> Path | None:
@@ -415,24 +481,98 @@ def cached_file(repo: str) -> Path | None:
     return None
 
 
-def download(repo: str, name: str) -> Path:
-    """Fetch the weights, with a progress bar. A hub that does not answer is given up in seconds."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-    from huggingface_hub.errors import EntryNotFoundError
+def intact(path: Path) -> bool:
+    """Is a file in the hub's cache what the hub said it would be? If not, it is thrown away.
 
+    The cache names large files by their SHA-256, and nobody else ever looks whether it is true.
+    """
+    blob = path.resolve()
+    if not re.fullmatch("[0-9a-f]{64}", blob.name):
+        return True
+    with blob.open("rb") as stream:
+        fine = hashlib.file_digest(stream, "sha256").hexdigest() == blob.name
+    if not fine:
+        path.unlink()
+        blob.unlink(missing_ok=True)
+    return fine
+
+
+def download(repo: str, name: str) -> Path:
+    """Fetch the weights, with a progress bar, or say in seconds that they cannot be had."""
+    silent = "the model hub cannot be reached"
     try:
-        for filename in HUB_FILES:
-            try:  # the library itself would go on trying for minutes
-                get_hf_file_metadata(hf_hub_url(repo, filename), timeout=HUB_SECONDS)
-            except EntryNotFoundError:
-                continue
-            return Path(hf_hub_download(repo, filename, etag_timeout=HUB_SECONDS))
+        path = Watched(repo).wait()
     except OSError as error:
-        reason = "the disk is full" if error.errno == 28 else "the model hub cannot be reached"
-        raise CheckpointError(offline_message(name, reason)) from error
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise CheckpointError(
+            offline_message(name, "the disk is full" if full else silent)
+        ) from error
     except Exception as error:  # the hub's client has many kinds, by version and transport
-        raise CheckpointError(offline_message(name, "the model hub cannot be reached")) from error
-    raise CheckpointError(offline_message(name, f"the model hub has no weights in {repo}"))
+        raise CheckpointError(offline_message(name, silent)) from error
+    if path is None:
+        raise CheckpointError(offline_message(name, f"the model hub has no weights in {repo}"))
+    if not intact(path):
+        raise CheckpointError(offline_message(name, "the file arrived damaged"))
+    return path
+
+
+class Watched:
+    """A download that is given up when it stands still.
+
+    The hub's own client goes on for minutes with a hub that falls silent, and for ever with one that
+    sends the first half again and again. It cannot be told to stop, so it works in a thread of its
+    own, and is left alone there; the next byte that it gets ends it.
+    """
+
+    def __init__(self, repo: str):
+        self.repo = repo
+        self.most, self.moved = 0, time.monotonic()  # bytes so far, and when there were more
+        self.given_up = False
+        self.path, self.error = None, None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def wait(self) -> Path | None:
+        """The file; None if there is none in this repository."""
+        self.thread.start()
+        while self.thread.is_alive():
+            self.thread.join(0.1)
+            if time.monotonic() - self.moved > STALL_SECONDS:
+                self.given_up = True
+                raise TimeoutError("The download stands still.")
+        if self.error:
+            raise self.error
+        return self.path
+
+    def run(self) -> None:
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+        from huggingface_hub.errors import EntryNotFoundError
+
+        try:
+            for filename in HUB_FILES:
+                self.moved = time.monotonic()
+                try:  # without this question, the client would ask for minutes
+                    get_hf_file_metadata(hf_hub_url(self.repo, filename), timeout=HUB_SECONDS)
+                except EntryNotFoundError:
+                    continue
+                options = {"etag_timeout": HUB_SECONDS, "tqdm_class": self.progress_bar()}
+                self.path = Path(hf_hub_download(self.repo, filename, **options))
+                return
+        except BaseException as error:  # noqa: BLE001 (raised again by `wait`)
+            self.error = error
+
+    def progress_bar(self) -> type:
+        from huggingface_hub.utils import tqdm
+
+        class Bar(tqdm):
+            def update(bar, n: float | None = 1) -> bool | None:
+                if self.given_up:
+                    raise InterruptedError
+                shown = super().update(n)
+                if bar.n > self.most:
+                    self.most, self.moved = bar.n, time.monotonic()
+                return shown
+
+        return Bar
 
 
 def offline_message(name: str, reason: str) -> str:
