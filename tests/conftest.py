@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from models import noise, small_classifier
 from PIL import Image
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -39,6 +40,33 @@ def deit_tiny(shared, monkeypatch):
 
     monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))
     return vit_demo.load("deit_tiny_patch16_224.fb_in1k", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def reference(shared):
+    """timm's own DeiT-tiny in float64, with the real weights."""
+    import timm
+    from safetensors.torch import load_file
+
+    model = timm.create_model("deit_tiny_patch16_224.fb_in1k").eval()
+    model.load_state_dict(load_file(shared / "weights/deit_tiny_patch16_224.fb_in1k.safetensors"))
+    return model.double()
+
+
+@pytest.fixture
+def picture() -> Image.Image:
+    return noise()
+
+
+@pytest.fixture
+def model(tmp_path) -> str:
+    """The small random model as a file that describes itself."""
+    from vit_demo.checkpoints import save_checkpoint
+
+    classifier = small_classifier()
+    path = tmp_path / "small.safetensors"
+    save_checkpoint(path, classifier.model, classifier.labels, classifier.preprocess)
+    return str(path)
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import pytest
 import torch
 from hypothesis import given
+from models import WITH_HEAD, small_classifier
 from PIL import Image
 from test_attention import FAST, random_attention, seeds, shapes
-from test_explain import SHAPES, picture, reference, small_classifier  # noqa: F401 (fixtures)
 
 from vit_demo import attention
 from vit_demo.class_maps import CLASS_MAPS, class_maps, find_label
@@ -14,7 +14,6 @@ from vit_demo.image import to_tensor
 from vit_demo.model import VisionTransformer, ViTConfig, attention_weights
 
 CLOSE = {"rtol": 1e-4, "check_dtype": False}
-WITH_HEAD = {name: shape for name, shape in SHAPES.items() if name != "headless"}
 
 
 def full_relevance(A, dA) -> torch.Tensor:
@@ -72,7 +71,7 @@ def test_the_row_from_the_top_is_the_row_of_the_full_product(shape, seed):
 
 def test_real_weights_give_the_maps_of_timms_model_in_float64(
     deit_tiny,
-    reference,  # noqa: F811
+    reference,
     imagenet_pictures,
 ):
     explanation = deit_tiny.explain(imagenet_pictures[4])
@@ -163,7 +162,7 @@ def test_toy_model_against_numerical_differentiation(shape):
 
 
 @pytest.mark.parametrize("shape", WITH_HEAD.values(), ids=WITH_HEAD.keys())
-def test_every_kind_of_readout_and_a_batch(shape, picture):  # noqa: F811
+def test_every_kind_of_readout_and_a_batch(shape, picture):
     classifier = small_classifier(**shape)
     pictures = [picture, picture.transpose(Image.Transpose.ROTATE_180)]
     pixels = torch.cat([to_tensor(classifier.view(p), classifier.preprocess) for p in pictures])
@@ -180,7 +179,7 @@ def test_every_kind_of_readout_and_a_batch(shape, picture):  # noqa: F811
         assert total == pytest.approx(1, abs=1e-5)
 
 
-def test_several_labels_share_one_forward_pass(picture):  # noqa: F811
+def test_several_labels_share_one_forward_pass(picture):
     classifier = small_classifier()
     explanation, alone = classifier.explain(picture), classifier.explain(picture)
     passes = []
@@ -199,7 +198,7 @@ def test_several_labels_share_one_forward_pass(picture):  # noqa: F811
 
 
 @pytest.mark.parametrize("around", [torch.inference_mode, torch.no_grad, torch.enable_grad])
-def test_no_gradient_state_is_left_behind(around, picture):  # noqa: F811
+def test_no_gradient_state_is_left_behind(around, picture):
     classifier = small_classifier()
     weights = {name: p.clone() for name, p in classifier.model.named_parameters()}
     expected = classifier.explain(picture).relevance(2)
@@ -214,7 +213,7 @@ def test_no_gradient_state_is_left_behind(around, picture):  # noqa: F811
         assert p.grad is None and not p.requires_grad and torch.equal(p, weights[name])
 
 
-def test_a_model_in_training_keeps_its_gradients(picture):  # noqa: F811
+def test_a_model_in_training_keeps_its_gradients(picture):
     model = small_classifier().model.requires_grad_(True)
     model(torch.randn(1, 3, 32, 32)).sum().backward()
     before = {name: p.grad.clone() for name, p in model.named_parameters()}
@@ -223,7 +222,7 @@ def test_a_model_in_training_keeps_its_gradients(picture):  # noqa: F811
         assert p.requires_grad and torch.equal(p.grad, before[name])
 
 
-def test_a_headless_model_says_that_it_has_no_classes(picture):  # noqa: F811
+def test_a_headless_model_says_that_it_has_no_classes(picture):
     explanation = small_classifier(num_classes=0).explain(picture)
     for name in CLASS_MAPS:
         with pytest.raises(ValueError, match="maps only"):

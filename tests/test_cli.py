@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from models import noise, small_classifier
 from PIL import Image
-from test_explain import small_classifier
 
 from vit_demo import cli
 from vit_demo.checkpoints import save_checkpoint
@@ -18,17 +18,8 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def model(tmp_path) -> str:
-    classifier = small_classifier()
-    path = tmp_path / "small.safetensors"
-    save_checkpoint(path, classifier.model, classifier.labels, classifier.preprocess)
-    return str(path)
-
-
-@pytest.fixture
 def picture(tmp_path) -> str:
-    noise = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
-    Image.fromarray(noise).save(tmp_path / "noise.png")
+    noise().save(tmp_path / "noise.png")
     return str(tmp_path / "noise.png")
 
 

@@ -1,44 +1,13 @@
 """Explanations against timm's own attention, read with hooks and multiplied out in float64."""
 
-import numpy as np
 import pytest
 import timm
 import torch
+from models import SHAPES, small_classifier
 from PIL import Image
 
 import vit_demo
-from vit_demo.checkpoints import Checkpoint
-from vit_demo.explain import Classifier, readout_tokens
-from vit_demo.image import Preprocess
-from vit_demo.model import VisionTransformer, ViTConfig
-
-SHAPES = {
-    "class token": {},
-    "distilled": {"distilled": True},
-    "average": {"class_token": False, "pool": "avg", "last_norm": "pooled"},
-    "registers": {"registers": 3},
-    "average beside class token": {"pool": "avg", "last_norm": "pooled", "registers": 1},
-    "headless": {"num_classes": 0},
-}
-
-
-def small_classifier(seed: int = 0, **options) -> Classifier:
-    torch.manual_seed(seed)
-    options = {"image_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 3, "heads": 3} | options
-    config = ViTConfig(**{"num_classes": 5} | options)
-    model = VisionTransformer(config)
-    with torch.no_grad():
-        for block in model.blocks:
-            block.attn.qkv.weight.mul_(20)  # attention with clear preferences
-    labels = [f"label {i}" for i in range(config.num_classes)]
-    preprocess = Preprocess(size=config.image_size)
-    return Classifier(Checkpoint("small", model, labels, preprocess), device="cpu")
-
-
-@pytest.fixture
-def picture() -> Image.Image:
-    noise = np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)
-    return Image.fromarray(noise)
+from vit_demo.explain import readout_tokens
 
 
 @torch.inference_mode()
@@ -58,16 +27,6 @@ def product(matrices: torch.Tensor, residual: float) -> torch.Tensor:
     for A in matrices:
         R = ((1 - residual) * A + residual * eye) @ R
     return R
-
-
-@pytest.fixture(scope="module")
-def reference(shared):
-    """timm's own DeiT-tiny in float64, with the real weights."""
-    from safetensors.torch import load_file
-
-    model = timm.create_model("deit_tiny_patch16_224.fb_in1k").eval()
-    model.load_state_dict(load_file(shared / "weights/deit_tiny_patch16_224.fb_in1k.safetensors"))
-    return model.double()
 
 
 def test_real_weights_give_timms_logits(deit_tiny, reference, imagenet_pictures):

@@ -5,38 +5,19 @@ import json
 import numpy as np
 import pytest
 import torch
+from models import WITH_HEAD, noise, small_classifier
 from PIL import Image
 
 from vit_demo import attention
-from vit_demo.checkpoints import Checkpoint
-from vit_demo.explain import Classifier, Explanation
-from vit_demo.image import Preprocess
-from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.explain import Explanation
 from vit_demo.ui import explorer
 
-SHAPES = {
-    "class token": {},
-    "distilled": {"distilled": True},
-    "average": {"class_token": False, "pool": "avg", "last_norm": "pooled"},
-    "registers": {"registers": 3},
-    "average beside class token": {"pool": "avg", "last_norm": "pooled", "registers": 1},
-    "headless, wide": {"num_classes": 0, "image_size": (16, 48)},
-}
+SHAPES = WITH_HEAD | {"headless, wide": {"num_classes": 0, "image_size": (16, 48)}}
 
 
 def explain(seed: int = 0, **options) -> Explanation:
     """A random model that looks at noise, with clear preferences."""
-    torch.manual_seed(seed)
-    options = {"image_size": 32, "patch_size": 8, "embed_dim": 24, "depth": 4, "heads": 3} | options
-    config = ViTConfig(**{"num_classes": 5} | options)
-    model = VisionTransformer(config)
-    with torch.no_grad():
-        for block in model.blocks:
-            block.attn.qkv.weight.mul_(20)
-    labels = [f"label {i}" for i in range(config.num_classes)]
-    checkpoint = Checkpoint("small", model, labels, Preprocess(size=config.image_size))
-    noise = np.random.default_rng(seed).integers(0, 255, (40, 60, 3), dtype=np.uint8)
-    return Classifier(checkpoint, device="cpu").explain(Image.fromarray(noise))
+    return small_classifier(seed, **{"depth": 4} | options).explain(noise(seed))
 
 
 class Decoded(Explanation):

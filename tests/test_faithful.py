@@ -7,9 +7,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from models import WITH_HEAD, small_classifier
 from PIL import Image
-from test_class_maps import WITH_HEAD
-from test_explain import picture, small_classifier  # noqa: F401 (a fixture)
 
 from vit_demo import faithful
 from vit_demo.faithful import Cancelled, Trust, kept_counts, measure, spearman, trust, trust_all
@@ -109,7 +108,7 @@ def test_ends_are_looked_at_once_and_everything_in_batches():
 
 @pytest.mark.parametrize("remove", faithful.REMOVALS)
 @pytest.mark.parametrize("shape", WITH_HEAD.values(), ids=WITH_HEAD.keys())
-def test_every_readout_and_every_way_of_removing(shape, remove, picture):  # noqa: F811
+def test_every_readout_and_every_way_of_removing(shape, remove, picture):
     explanation = small_classifier(**shape).explain(picture)
     maps = {"relevance": explanation.relevance(2), "rollout": explanation.rollout()}
     results = trust_all(explanation, maps, "label 2", remove=remove)
@@ -125,7 +124,7 @@ def test_every_readout_and_every_way_of_removing(shape, remove, picture):  # noq
         assert alone.forwards <= faithful.BUDGET
 
 
-def test_removed_patches_are_what_they_are_called(picture):  # noqa: F811
+def test_removed_patches_are_what_they_are_called(picture):
     """Black: painted before normalisation. Tokens: the model asked with what is left."""
     explanation = small_classifier().explain(picture)
     keep = torch.tensor([[0, 5, 15], [1, 2, 3]])
@@ -163,13 +162,13 @@ def test_the_default_stays_within_forty_forward_passes(deit_tiny, imagenet_pictu
         ({"label": "label 9"}, "closest"),
     ],
 )
-def test_wrong_settings_say_what_is_possible(picture, options, words):  # noqa: F811
+def test_wrong_settings_say_what_is_possible(picture, options, words):
     explanation = small_classifier().explain(picture)
     with pytest.raises(ValueError, match=words):
         trust(explanation, explanation.rollout(), **options)
 
 
-def test_a_map_of_another_grid_and_a_headless_model_are_refused(picture):  # noqa: F811
+def test_a_map_of_another_grid_and_a_headless_model_are_refused(picture):
     with pytest.raises(ValueError, match=r"grid is \(4, 4\)"):
         trust(small_classifier().explain(picture), torch.rand(3, 3))
     explanation = small_classifier(num_classes=0).explain(picture)
@@ -201,7 +200,7 @@ def test_flat_maps_are_like_flat_maps_only():
     assert spearman(flat, flat) == 1 and spearman(flat, other) == 0
 
 
-def test_weights_become_random_from_the_top_in_a_copy(picture):  # noqa: F811
+def test_weights_become_random_from_the_top_in_a_copy(picture):
     explanation = small_classifier().explain(picture)
     model = explanation.classifier.model
     weights = {k: v.clone() for k, v in model.state_dict().items()}

@@ -4,8 +4,7 @@ import copy
 
 import pytest
 import torch
-from test_class_maps import WITH_HEAD
-from test_explain import picture, small_classifier  # noqa: F401 (a fixture)
+from models import WITH_HEAD, small_classifier
 
 from vit_demo.faithful import Cancelled
 from vit_demo.knockout import knockout_wall, without
@@ -20,7 +19,7 @@ def cut_out(model, layer: int, head: int):
 
 
 @pytest.mark.parametrize("shape", WITH_HEAD.values(), ids=WITH_HEAD.keys())
-def test_the_wall_is_the_change_of_each_head_cut_out(shape, picture):  # noqa: F811
+def test_the_wall_is_the_change_of_each_head_cut_out(shape, picture):
     explanation = small_classifier(**shape).explain(picture)
     index = explanation.top(1)[0].index
     before = explanation.logits.softmax(0)[index]
@@ -40,7 +39,7 @@ def test_the_wall_is_the_change_of_each_head_cut_out(shape, picture):  # noqa: F
     assert torch.equal(by_number, by_name) and not torch.allclose(by_number, wall)
 
 
-def test_without_anything_nothing_changes(picture):  # noqa: F811
+def test_without_anything_nothing_changes(picture):
     explanation = small_classifier().explain(picture)
     result = without(explanation, top=3)
     top = explanation.top(3)
@@ -52,7 +51,7 @@ def test_without_anything_nothing_changes(picture):  # noqa: F811
             assert change.after == pytest.approx(p.probability, abs=1e-6)
 
 
-def test_a_whole_layer_leaves_the_bias_of_its_projection(picture):  # noqa: F811
+def test_a_whole_layer_leaves_the_bias_of_its_projection(picture):
     explanation = small_classifier().explain(picture)
     got = without(explanation, layers=[-1], top=5)
     model = copy.deepcopy(explanation.classifier.model)
@@ -63,7 +62,7 @@ def test_a_whole_layer_leaves_the_bias_of_its_projection(picture):  # noqa: F811
     assert [c.after for c in heads.after] == pytest.approx([c.after for c in got.after])
 
 
-def test_painted_patches_are_black_before_normalisation(picture):  # noqa: F811
+def test_painted_patches_are_black_before_normalisation(picture):
     explanation = small_classifier().explain(picture)
     painted = explanation.view.picture.copy()
     painted.paste((0, 0, 0), (16, 8, 24, 16))  # row 1, column 2
@@ -77,7 +76,7 @@ def test_painted_patches_are_black_before_normalisation(picture):  # noqa: F811
     assert blurred.after != without(explanation, patches=[(1, 2)], top=5).after
 
 
-def test_the_loaded_model_is_not_touched_and_stopping_stops(picture):  # noqa: F811
+def test_the_loaded_model_is_not_touched_and_stopping_stops(picture):
     explanation = small_classifier().explain(picture)
     weights = {k: v.clone() for k, v in explanation.classifier.model.state_dict().items()}
     with pytest.raises(Cancelled, match="1 of 3"):
@@ -96,12 +95,12 @@ def test_the_loaded_model_is_not_touched_and_stopping_stops(picture):  # noqa: F
         ({"patches": [(0, 0)], "fill": "red"}, "black"),
     ],
 )
-def test_wrong_questions_say_what_is_possible(picture, wrong, words):  # noqa: F811
+def test_wrong_questions_say_what_is_possible(picture, wrong, words):
     with pytest.raises(ValueError, match=words):
         without(small_classifier().explain(picture), **wrong)
 
 
-def test_a_headless_model_has_no_answer_to_change(picture):  # noqa: F811
+def test_a_headless_model_has_no_answer_to_change(picture):
     explanation = small_classifier(num_classes=0).explain(picture)
     for ask in (without, knockout_wall):
         with pytest.raises(ValueError, match="maps only"):

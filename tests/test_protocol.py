@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from models import small_classifier
 from PIL import Image
-from test_cli import ROOT, model, run  # noqa: F401 (a fixture)
-from test_explain import small_classifier
+from test_cli import ROOT, run
 
 from vit_demo import protocol
 
@@ -29,7 +29,7 @@ def folder(tmp_path) -> Path:
     return folder
 
 
-def faithfulness(capsys, folder, model, out, *more):  # noqa: F811
+def faithfulness(capsys, folder, model, out, *more):
     given = ["--images", folder, "--model", model, "--out", out, "--device", "cpu"]
     return run(capsys, "faithfulness", *given, "--methods", METHODS, *more)
 
@@ -70,7 +70,7 @@ def test_pixels_go_in_the_order_of_the_map_before_normalisation():
             assert marked[black].min() >= marked[~black].max()
 
 
-def test_a_folder_gives_a_table_rows_and_a_picture(capsys, folder, model, tmp_path):  # noqa: F811
+def test_a_folder_gives_a_table_rows_and_a_picture(capsys, folder, model, tmp_path):
     out = tmp_path / "out"
     code, text, _ = faithfulness(capsys, folder, model, out)
     assert code == 0
@@ -88,7 +88,7 @@ def test_a_folder_gives_a_table_rows_and_a_picture(capsys, folder, model, tmp_pa
     assert Image.open(out / "perturbation.png").size[0] > 600
 
 
-def test_a_stopped_run_goes_on_and_gives_the_same(capsys, folder, model, tmp_path):  # noqa: F811
+def test_a_stopped_run_goes_on_and_gives_the_same(capsys, folder, model, tmp_path):
     whole, out = tmp_path / "whole", tmp_path / "out"
     faithfulness(capsys, folder, model, whole)
     faithfulness(capsys, folder, model, out, "--limit", 2)
@@ -108,7 +108,7 @@ def test_a_stopped_run_goes_on_and_gives_the_same(capsys, folder, model, tmp_pat
     assert code == 2 and "another methods" in err
 
 
-def test_a_bad_picture_is_named_and_the_rest_counted(capsys, folder, model, tmp_path):  # noqa: F811
+def test_a_bad_picture_is_named_and_the_rest_counted(capsys, folder, model, tmp_path):
     (folder / "bad.png").write_text("not a picture")
     out = tmp_path / "out"
     code, text, err = faithfulness(capsys, folder, model, out)
@@ -127,7 +127,7 @@ def test_a_bad_picture_is_named_and_the_rest_counted(capsys, folder, model, tmp_
         (["--images", "nowhere"], "no folder nowhere"),
     ],
 )
-def test_wrong_arguments_are_one_line(capsys, folder, model, tmp_path, more, words):  # noqa: F811
+def test_wrong_arguments_are_one_line(capsys, folder, model, tmp_path, more, words):
     code, out, err = faithfulness(capsys, folder, model, tmp_path / "out", *more)
     assert code == 2 and out == "" and err.count("\n") == 1 and words in err
 
@@ -160,7 +160,7 @@ def test_the_ranking_of_the_literature(deit_tiny, imagenet_pictures, monkeypatch
     assert negative["relevance"] > negative["random"]
 
 
-def test_two_processes_share_the_pictures_and_agree(capsys, folder, model, tmp_path):  # noqa: F811
+def test_two_processes_share_the_pictures_and_agree(capsys, folder, model, tmp_path):
     alone, out = tmp_path / "alone", tmp_path / "out"
     faithfulness(capsys, folder, model, alone)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
