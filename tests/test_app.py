@@ -1,5 +1,6 @@
 """The app without a browser: its programming interface, many visitors, its memory, its start."""
 
+import copy
 import gc
 import json
 import os
@@ -223,7 +224,7 @@ def test_models_are_loaded_once_and_bounded(small):
     def load(name: str) -> Classifier:
         loaded.append(name)
         time.sleep(0.05)
-        return small
+        return copy.copy(small)
 
     models = Models(load, most_bytes=1)
     with ThreadPoolExecutor(4) as pool:

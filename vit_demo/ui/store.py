@@ -14,14 +14,15 @@ import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from pathlib import Path
 from urllib.parse import quote
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
 from vit_demo import render
-from vit_demo.checkpoints import SUFFIXES, CheckpointError
+from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError
 from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.image import View
 from vit_demo.ui import explorer
@@ -53,10 +54,19 @@ class Store:
             while len(self.kept) > self.most or (
                 len(self.kept) > 1 and self.bytes > self.most_bytes
             ):
-                old, _ = self.kept.popitem(last=False)
-                self.known = {k: v for k, v in self.known.items() if v != old}
-                shutil.rmtree(self.folder_of(old), ignore_errors=True)
+                self.drop(next(iter(self.kept)))
         return id
+
+    def drop(self, id: str) -> None:
+        del self.kept[id]
+        self.known = {k: v for k, v in self.known.items() if v != id}
+        shutil.rmtree(self.folder_of(id), ignore_errors=True)
+
+    def drop_all_of(self, classifier: Classifier) -> None:
+        """Explanations hold their model: to free it, they have to go."""
+        with self.lock:
+            for id in [id for id, kept in self.kept.items() if kept.classifier is classifier]:
+                self.drop(id)
 
     def get(self, id: str) -> Explanation | None:
         with self.lock:
@@ -84,37 +94,73 @@ class Store:
 
 
 class Models:
-    """The last models used; two visitors who ask for the same one wait for one loading."""
+    """The last models used, within so many bytes; visitors who ask for the same one at the same time
+    wait for one loading.
 
-    def __init__(self, load: Callable[[str], Classifier], most_bytes: int = MODEL_BYTES):
-        self.load, self.most_bytes = load, most_bytes
+    A model is in use as long as anybody holds it: a pass that runs, an explanation that is kept. To
+    forget such a one would free nothing, and the next visitor would load it a second time. So idle
+    ones go first, the least recently used before others. Only when the models in use are too many by
+    themselves, `let_go` is called with the oldest: who keeps explanations of it drops them then.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[str], Classifier],
+        most_bytes: int = MODEL_BYTES,
+        let_go: Callable[[Classifier], object] = lambda classifier: None,
+    ):
+        self.load, self.most_bytes, self.let_go = load, most_bytes, let_go
         self.kept: OrderedDict[str, Classifier] = OrderedDict()
-        self.loading: dict[str, threading.Lock] = {}
+        self.loading: dict[str, Future] = {}
         self.lock = threading.Lock()
 
     def __contains__(self, name: str) -> bool:
         return name in self.kept
 
     def get(self, name: str) -> Classifier:
-        """The model of this name, loaded if need be. Raises what the loader raises."""
+        """The model of this name, loaded if need be. Raises what the loader raises, to all who wait;
+        who asks again afterwards makes it try again."""
+        if not isinstance(name, str) or len(name) > LONGEST_NAME:
+            raise CheckpointError("That is no model's name; choose one from the list.")
         with self.lock:
-            turn = self.loading.setdefault(name, threading.Lock())
-        with turn:
+            if name in self.kept:
+                self.kept.move_to_end(name)
+                return self.kept[name]
+            others = self.loading.get(name)
+            loading = others or self.loading.setdefault(name, Future())
+        if others:
+            return others.result()
+        try:
+            classifier = self.load(name)
+        except BaseException as error:
             with self.lock:
-                if name in self.kept:
-                    self.kept.move_to_end(name)
-                    return self.kept[name]
-            try:
-                classifier = self.load(name)
-            finally:
-                self.loading.pop(name, None)
-            with self.lock:
-                self.kept[name] = classifier
-                while (
-                    len(self.kept) > 1 and sum(map(size_of, self.kept.values())) > self.most_bytes
-                ):
-                    self.kept.popitem(last=False)
-            return classifier
+                del self.loading[name]
+            loading.set_exception(error)
+            raise
+        with self.lock:
+            self.kept[name] = classifier
+            del self.loading[name]
+            self.make_room()
+        loading.set_result(classifier)
+        return classifier
+
+    def make_room(self) -> None:
+        """Forget models until the rest fits; never the newest, and none that is in use."""
+        for let_go in (lambda classifier: None, self.let_go):
+            for name in list(self.kept)[:-1]:
+                if self.bytes <= self.most_bytes:
+                    return
+                let_go(self.kept[name])
+                model = ref(self.kept[name])
+                self.kept[name] = None  # keeps its place
+                if model() is None:
+                    del self.kept[name]
+                else:  # somebody else holds it, too
+                    self.kept[name] = model()
+
+    @property
+    def bytes(self) -> int:
+        return sum(map(size_of, self.kept.values()))
 
 
 def size_of(classifier: Classifier) -> int:
@@ -156,8 +202,8 @@ class Server:
     def __init__(self, files: dict[str, dict] | None = None, device: str = "auto"):
         self.files = files or {}  # name -> how to load it: what the person at the server offers
         self.device = device
-        self.models = Models(self.load)
         self.store = Store()
+        self.models = Models(self.load, let_go=self.store.drop_all_of)
         atexit.register(self.store.close)
 
     def load(self, name: str) -> Classifier:
