@@ -11,7 +11,7 @@ import pytest
 from models import noise, small_classifier
 from PIL import Image
 
-from vit_demo import cli
+from vit_demo import cli, faithful, knockout
 from vit_demo.checkpoints import save_checkpoint
 
 ROOT = Path(__file__).parents[1]
@@ -197,3 +197,138 @@ def test_explain_shows_what_speaks_for_a_label(capsys, model, picture, tmp_path)
         capsys, "explain", picture, "--model", model, "--out", out, "--label", "lable 3"
     )
     assert code == 2 and "closest" in err and "label 3" in err
+
+
+def test_explain_shows_what_speaks_for_one_label_rather_than_another(
+    capsys, model, picture, tmp_path
+):
+    out = tmp_path / "out"
+    options = ("--label", "label 3", "--minus", 1)
+    code, text, err = run(capsys, "explain", picture, "--model", model, "--out", out, *options)
+    assert code == 0, err
+    assert "relevance.png, difference.png" in text
+    about = json.loads((out / "explanation.json").read_text())
+    assert about["minus"] == {"label": "label 1", "index": 1}
+    explanation = small_classifier().explain(picture)
+    expected = (explanation.relevance(3) - explanation.relevance(1)).numpy()
+    np.testing.assert_allclose(np.load(out / "maps.npz")["difference"], expected, atol=1e-6)
+    shown, alone = (Image.open(out / name) for name in ("difference.png", "relevance.png"))
+    assert shown.width == alone.width and shown.height > alone.height  # the scale is below
+    for options, words in (
+        (("--minus", "label 1"), "--minus needs --label"),
+        (("--label", "label 3", "--minus", "lable 1"), "closest"),
+        (("--label", "label 3", "--minus", 9), "no label 9"),
+    ):
+        new = tmp_path / "new"
+        code, text, err = run(capsys, "explain", picture, "--model", model, "--out", new, *options)
+        assert code == 2 and words in err and text == "" and err.count("\n") == 1
+        assert not new.exists()
+
+
+# Trust
+
+
+@pytest.mark.parametrize("remove", faithful.REMOVALS)
+def test_trust_prints_and_writes_the_numbers_of_the_library(
+    capsys, model, picture, tmp_path, remove
+):
+    given = ["trust", picture, "--model", model, "--label", "Label 2", "--remove", remove]
+    given += ["--methods", "relevance, rollout,random", "--device", "cpu"]
+    code, text, err = run(capsys, *given, "--out", tmp_path / "a")
+    assert code == 0 and err == ""
+    explanation = small_classifier().explain(picture)
+    maps = {"relevance": explanation.relevance(2), "rollout": explanation.rollout()}
+    maps["random"] = faithful.random_map(explanation)
+    expected = faithful.trust_all(explanation, maps, 2, remove=remove)
+    about = json.loads((tmp_path / "a" / "trust.json").read_text())
+    assert list(about["methods"]) == list(expected)
+    for name, result in expected.items():
+        got = about["methods"][name]
+        assert got["score"] == pytest.approx(result.score, abs=1e-6)
+        assert got["band"] == pytest.approx(result.band, abs=1e-6)
+        assert (got["verdict"], got["sentence"]) == (result.verdict, result.sentence)
+        for curve in ("kept", "deletion", "insertion", "random"):
+            np.testing.assert_allclose(got[curve], getattr(result, curve), atol=1e-6)
+        line = next(line for line in text.splitlines() if line.startswith(f"  {name} "))
+        assert line.split()[1:3] == [f"{result.score:+.3f}", f"\u00b1{result.band:.3f}"]
+        assert line.endswith(result.sentence)
+    probability = explanation.logits.softmax(0)[2].item()
+    assert about["label"]["probability"] == pytest.approx(probability)
+    assert text.startswith(f"label 2: {probability:.2%}")
+    assert {path.name for path in (tmp_path / "a").iterdir()} == {"trust.png", "trust.json"}
+    assert Image.open(tmp_path / "a" / "trust.png").width > 1000
+    code, text, _ = run(capsys, *given, "--out", tmp_path / "b", "--json")
+    assert code == 0 and json.loads(text) == about
+
+
+def test_trust_with_random_weights(capsys, model, picture, tmp_path):
+    given = ["trust", picture, "--model", model, "--out", tmp_path, "--random-weights"]
+    code, text, err = run(capsys, *given, "--methods", "relevance,random")
+    assert code == 0, err
+    about = json.loads((tmp_path / "trust.json").read_text())
+    explanation = small_classifier().explain(picture)
+    for name in ("relevance", "random"):
+        expected, got = faithful.random_weights(explanation, name), about["random_weights"][name]
+        np.testing.assert_allclose(got["correlations"], expected.correlations, atol=1e-6)
+        assert (got["passed"], got["sentence"]) == (expected.passed, expected.sentence)
+        assert f"{'passes' if expected.passed else 'fails ':6}   {expected.sentence}" in text
+    assert about["random_weights"]["random"]["passed"] is False  # chance does not know the weights
+    assert Image.open(tmp_path / "random-weights.png").width > 500
+
+
+def test_trust_without_heads_and_layers(capsys, model, picture, tmp_path):
+    given = ["trust", picture, "--model", model, "--out", tmp_path, "--methods", "rollout"]
+    code, text, err = run(
+        capsys, *given, "--without-head", "0.2", "-1.1", "--without-layer", 1, "--heads"
+    )
+    assert code == 0, err
+    explanation = small_classifier().explain(picture)
+    expected = knockout.without(explanation, heads=[(0, 2), (2, 1)], layers=[1])
+    about = json.loads((tmp_path / "trust.json").read_text())
+    assert about["without"]["heads"] == [[0, 2], [2, 1]] and about["without"]["layers"] == [1]
+    for which in ("before", "after"):
+        for got, change in zip(about["without"][which], getattr(expected, which), strict=True):
+            assert (got["label"], got["index"]) == (change.label, change.index)
+            assert got["before"] == pytest.approx(change.before, abs=1e-6)
+            assert got["after"] == pytest.approx(change.after, abs=1e-6)
+    assert "Without head 0.2, head 2.1, the attention of layer 1:" in text
+    for was, now in zip(expected.before, expected.after, strict=True):
+        row = f"{was.before:7.2%}  {was.label:26}   {now.after:7.2%}  {now.label}"
+        assert row.split() in [line.split() for line in text.splitlines()]
+    wall = knockout.knockout_wall(explanation)
+    np.testing.assert_allclose(about["heads"]["changes"], wall, atol=1e-6)
+    order = sorted(((l, h) for l in range(3) for h in range(3)), key=lambda at: -abs(wall[at]))
+    assert [(of["layer"], of["head"]) for of in about["heads"]["most"]] == order[:3]
+    for layer, head in order[:3]:
+        assert f"{100 * wall[layer, head]:+7.2f} points   --without-head {layer}.{head}" in text
+    assert Image.open(tmp_path / "heads.png").width > 400
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--methods", "raw,magic"), "no method 'magic'"),
+        (("--methods", ","), "--methods names none"),
+        (("--label", "lable 3"), "closest"),
+        (("--remove", "acid"), "tokens"),
+        (("--without-head", "5"), "'5' is not LAYER.HEAD"),
+        (("--without-head", "0.9"), "no head 9"),
+        (("--without-head", "7.0"), "no layer 7"),
+        (("--without-layer", "3"), "no layer 3"),
+        (("--without-layer", "top"), "--without-layer"),
+    ],
+)
+def test_bad_input_for_trust(capsys, model, picture, tmp_path, options, words):
+    out = tmp_path / "out"
+    code, text, err = run(capsys, "trust", picture, "--model", model, "--out", out, *options)
+    assert code == 2 and words in err
+    assert text == "" and err.count("\n") == 1 and not out.exists()
+
+
+def test_trust_of_a_headless_model_says_that_it_has_no_classes(capsys, picture, tmp_path):
+    classifier = small_classifier(num_classes=0)
+    path = tmp_path / "headless.safetensors"
+    save_checkpoint(path, classifier.model, classifier.labels, classifier.preprocess)
+    code, text, err = run(capsys, "trust", picture, "--model", path, "--out", tmp_path / "out")
+    assert code == 2 and "no label head" in err and text == ""
+    assert not (tmp_path / "out").exists()

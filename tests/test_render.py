@@ -77,3 +77,29 @@ def test_the_figure_has_picture_answer_map_and_heads(options):
     if explanation.labels:
         accent = (0x2F, 0x6F, 0xDE)
         assert (pixels[:, 800:] == accent).all(axis=-1).sum() > 500  # and the bars
+
+
+def test_differences_have_zero_in_the_middle_whatever_the_values():
+    for heat in (np.array([[0.0, 3.0]]), np.array([[-3.0, 1.0]]), np.zeros((1, 2))):
+        low, high = render.scale_around_zero(heat)
+        assert low == -high < 0
+        (zero,) = render.colourise(np.zeros(1), render.DIFFERENCES, (low, high))
+        assert zero.min() > 240  # white
+    assert render.scale_around_zero(np.array([[-3.0, 1.0]])) == (-3, 3)
+    ramp = render.colourise(np.linspace(-1, 1, 65), render.DIFFERENCES, (-1, 1)).astype(int)
+    red, blue = ramp[:, 0], ramp[:, 2]
+    assert (red[40:] > blue[40:]).all() and (red[:25] < blue[:25]).all()
+
+
+def test_a_difference_is_drawn_with_its_scale_below():
+    heat = np.zeros((2, 4))
+    heat[0, 0], heat[1, 3] = 2, -1
+    picture = np.asarray(render.difference(WHITE, heat, "dog", "cat")).astype(int)
+    assert picture.shape[0] > picture.shape[1] // 2 and picture.shape[1] == 448
+    plus, minus, zero = picture[10, 10], picture[214, 438], picture[10, 438]
+    assert plus[0] > plus[2] + 40 and minus[2] > minus[0] + 20 and np.ptp(zero) < 15
+    row = picture[224 + 18]
+    coloured = np.flatnonzero(np.ptp(row, axis=-1) > 20)
+    assert coloured[0] + coloured[-1] == pytest.approx(447, abs=3)  # as long on either side
+    assert row[coloured[0] + 3, 2] > row[coloured[0] + 3, 0]  # blue on the left
+    assert row[coloured[-1] - 3, 0] > row[coloured[-1] - 3, 2]  # red on the right

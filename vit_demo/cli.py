@@ -1,6 +1,6 @@
 """The command line: python -m vit_demo COMMAND.
 
-The commands: models, classify, explain, faithfulness, summary, train, evaluate.
+The commands: models, classify, explain, trust, faithfulness, summary, train, evaluate.
 
 Results go to standard output, everything else to standard error. Exit code 0 is success; 2 is bad
 input, with one line that says what to do.
@@ -13,6 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vit_demo.image import FITS
+
+FIT_HELP = "how a picture meets the model (crop)"
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,6 +47,7 @@ def build_parser() -> Parser:
     from vit_demo.evaluate import add_evaluate_arguments, evaluate
     from vit_demo.protocol import add_faithfulness_arguments, faithfulness
     from vit_demo.recipes import add_train_arguments
+    from vit_demo.report import add_trust_arguments
     from vit_demo.train import train
 
     parser = Parser(prog="vit_demo", description="See how a Vision Transformer looks at a picture.")
@@ -64,6 +67,15 @@ def build_parser() -> Parser:
         added.add_argument("--labels", metavar="FILE", help="text file with one label a line")
         added.add_argument("--device", default="auto", help="auto, cpu, cuda or mps")
 
+    def picture_arguments(added: Parser) -> None:
+        added.add_argument("image", metavar="IMAGE")
+        model_arguments(added)
+        added.add_argument(
+            "--out", required=True, metavar="DIR", type=Path, help="folder for the results"
+        )
+        added.add_argument("--fit", default="crop", choices=FITS, help=FIT_HELP)
+        added.add_argument("--json", action="store_true", help="print the numbers as JSON")
+
     added = command("models", run_models, "List the models that can be used.")
     added.add_argument("--json", action="store_true", help="print JSON")
 
@@ -71,15 +83,11 @@ def build_parser() -> Parser:
     added.add_argument("images", nargs="+", metavar="IMAGE")
     model_arguments(added)
     added.add_argument("--top", type=int, default=10, metavar="K", help="how many labels (10)")
-    added.add_argument("--fit", default="crop", choices=FITS, help="how a picture meets the model")
+    added.add_argument("--fit", default="crop", choices=FITS, help=FIT_HELP)
     added.add_argument("--json", action="store_true", help="print JSON")
 
     added = command("explain", run_explain, "Show where in a picture the answer came from.")
-    added.add_argument("image", metavar="IMAGE")
-    model_arguments(added)
-    added.add_argument(
-        "--out", required=True, metavar="DIR", type=Path, help="folder for the results"
-    )
+    picture_arguments(added)
     added.add_argument("--layer", type=int, default=-1, help="0 is the first, -1 the last (-1)")
     added.add_argument(
         "--head", type=head, default=None, metavar="all|N", help="0 is the first (all)"
@@ -87,9 +95,10 @@ def build_parser() -> Parser:
     added.add_argument(
         "--query", type=query, metavar="ROW,COL", help="ask this patch, not the answer"
     )
-    added.add_argument("--label", metavar="LABEL", help="also show what speaks for this label "
+    added.add_argument("--label", type=number_or_text, help="also show what speaks for this label "
                        "(its name or number)")  # fmt: skip
-    added.add_argument("--fit", default="crop", choices=FITS, help="how a picture meets the model")
+    added.add_argument("--minus", type=number_or_text, metavar="LABEL", help="also show what speaks "
+                       "for --label rather than for this one")  # fmt: skip
     added.add_argument(
         "--fusion", default="mean", choices=("mean", "max", "min"), help="over heads"
     )
@@ -103,7 +112,12 @@ def build_parser() -> Parser:
     added.add_argument("--smooth", action="store_true", help="interpolate between the patches")
     added.add_argument("--scale", default="shared", choices=("shared", "own"), help="colours of the "
                        "wall: one scale for all heads, or one for each")  # fmt: skip
-    added.add_argument("--json", action="store_true", help="print explanation.json too")
+
+    added = command("trust", run_trust, "Test whether maps show what the answer came from.")
+    picture_arguments(added)
+    added.add_argument("--label", type=number_or_text, help="the label in question, its name or "
+                       "number (default: the answer)")  # fmt: skip
+    add_trust_arguments(added)
 
     added = command(
         "faithfulness", faithfulness, "Test maps over a folder of pictures, as the papers do."
@@ -189,12 +203,15 @@ def run_explain(args: argparse.Namespace) -> None:
 
     from vit_demo import render
 
+    if args.minus is not None and args.label is None:
+        raise ValueError("--minus needs --label: say for which label rather than this one.")
     classifier = load(args)
     explanation = classifier.explain(args.image, args.fit)
     settings = {"fusion": args.fusion, "residual": args.residual, "discard": args.discard}
     arrays = explanation.arrays(args.query, args.below, **settings)
     layer = explanation.layer_index(args.layer)
-    index = None if args.label is None else explanation.label_index(number_or_text(args.label))
+    index = None if args.label is None else explanation.label_index(args.label)
+    other = None if args.minus is None else explanation.label_index(args.minus)
     heads = arrays["head_rollouts"][layer]
     which = range(len(heads)) if args.head is None else [explanation.head_index(args.head)]
     asker = "the answer" if args.query is None else "patch {},{}".format(*args.query)
@@ -218,6 +235,13 @@ def run_explain(args: argparse.Namespace) -> None:
         arrays["relevance"] = explanation.relevance(index).numpy()
         render.overlay(picture, arrays["relevance"], **colours).save(args.out / "relevance.png")
         files.insert(3, "relevance.png")
+    if other is not None:
+        more, less = explanation.labels[index], explanation.labels[other]
+        difference = arrays["relevance"] - explanation.relevance(other).numpy()
+        arrays["difference"] = difference
+        shown = render.difference(picture, difference, more, less, smooth=args.smooth)
+        shown.save(args.out / "difference.png")
+        files.insert(4, "difference.png")
     np.savez_compressed(args.out / "maps.npz", **arrays)
     about = explanation.describe() | {
         "image": Path(args.image).name,
@@ -227,6 +251,8 @@ def run_explain(args: argparse.Namespace) -> None:
     }
     if index is not None:
         about["relevance_of"] = {"label": explanation.labels[index], "index": index}
+    if other is not None:
+        about["minus"] = {"label": explanation.labels[other], "index": other}
     text = json.dumps(about, indent=2, ensure_ascii=False)
     (args.out / "explanation.json").write_text(text + "\n", encoding="utf-8")
     if args.json:
@@ -236,6 +262,12 @@ def run_explain(args: argparse.Namespace) -> None:
         for p in explanation.top(10):
             print(f"  {p.probability:7.2%}  {p.label}")
     print(f"{args.out}: {', '.join(files)}")
+
+
+def run_trust(args: argparse.Namespace) -> None:
+    from vit_demo.report import report
+
+    report(args, load(args))
 
 
 def run_summary(args: argparse.Namespace) -> None:

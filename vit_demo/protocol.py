@@ -233,7 +233,7 @@ def summarise(rows: list[dict], methods: list[str]) -> dict[str, dict[str, list[
 
 def finish(out: Path, rows: list[dict], methods: list[str]) -> int:
     """Write results.csv, summary.csv and perturbation.png, and print the table."""
-    from vit_demo import render
+    from vit_demo import charts
 
     bad = [row for row in rows if "error" in row]
     rows = [row for row in rows if "error" not in row]
@@ -256,7 +256,7 @@ def finish(out: Path, rows: list[dict], methods: list[str]) -> int:
         table.append([name, f"{of['positive']:.2f}", f"{of['negative']:.2f}", len(rows)])
     write(out / "summary.csv", as_csv(table))
     picture = io.BytesIO()
-    render.perturbation(accuracies, areas, SHARES, len(rows)).save(picture, "PNG")
+    charts.perturbation(accuracies, areas, SHARES, len(rows)).save(picture, "PNG")
     write(out / "perturbation.png", picture.getvalue())
     for name, positive, negative, _ in table:
         print(f"{name:18}{positive:>10}{negative:>10}")

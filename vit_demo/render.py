@@ -1,11 +1,9 @@
-"""Maps to pictures: overlay, wall of heads, overview figure.
+"""Maps to pictures: overlay, difference, wall of heads, animation, overview figure.
 
 A map is drawn on exactly the pixels the model saw, one flat block a patch, because that is all the
 model knows; `smooth` interpolates between the patches and is an option. Colour scales are
 perceptually uniform and safe for colour-blind readers, and each picture says what its colours mean.
 """
-
-from collections.abc import Sequence
 
 import matplotlib
 import numpy as np
@@ -19,6 +17,7 @@ from torch import Tensor
 from vit_demo.explain import Explanation
 
 COLOUR_MAPS = ("inferno", "viridis", "cividis", "magma")
+DIFFERENCES = "RdBu_r"  # blue, white, red: for values on both sides of zero
 INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#2f6fde"
 Scale = tuple[float, float]
 
@@ -30,9 +29,15 @@ def scale_of(maps: Tensor | np.ndarray | list[np.ndarray]) -> Scale:
     return low, max(high, low + 1e-12)
 
 
+def scale_around_zero(maps: Tensor | np.ndarray) -> Scale:
+    """As far below zero as above it: zero is the middle of the colours, whatever the values are."""
+    far = max(float(np.abs(np.asarray(maps, dtype=np.float64)).max()), 1e-12)
+    return -far, far
+
+
 def colourise(values: np.ndarray, colour_map: str, scale: Scale) -> np.ndarray:
     """Values to RGB bytes (..., 3)."""
-    if colour_map not in COLOUR_MAPS:
+    if colour_map not in (*COLOUR_MAPS, DIFFERENCES):
         raise ValueError(f"colour map {colour_map!r}: use one of {', '.join(COLOUR_MAPS)}.")
     low, high = scale
     share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
@@ -59,6 +64,33 @@ def overlay(
     colours = colours.resize(size, Image.Resampling.NEAREST)
     grey = picture.convert("L").convert("RGB").resize(size, Image.Resampling.NEAREST)
     return Image.blend(grey, colours, opacity)  # on grey, every colour belongs to the map
+
+
+def difference(
+    picture: Image.Image, heat: Tensor | np.ndarray, more: str, less: str, *, smooth: bool = False
+) -> Image.Image:
+    """What speaks for one label rather than another, over the picture: red for `more`, blue for
+    `less`, white where nothing decides between them; below it the scale, the same on both sides."""
+    scale = scale_around_zero(heat)
+    options = {"colour_map": DIFFERENCES, "smooth": smooth, "scale": scale, "opacity": 0.7}
+    shown = overlay(picture, heat, **options)
+    canvas = Image.new("RGB", (shown.width, shown.height + 64), PAPER)
+    canvas.paste(shown)
+    draw, font, y = ImageDraw.Draw(canvas), ImageFont.load_default(13), shown.height + 12
+    width = min(320, shown.width - 40)
+    left = (shown.width - width) // 2
+    bar = colourise(np.linspace(*scale, width)[None].repeat(12, axis=0), DIFFERENCES, scale)
+    canvas.paste(Image.fromarray(bar), (left, y))
+    middle = left + width / 2
+    draw.rectangle((left - 1, y - 1, left + width, y + 12), outline="#c6cbd2")
+    draw.line((middle, y - 1, middle, y + 16), INK)
+    for x, text, anchor in (
+        (left, f"{scale[0]:.3g}  {short(less, 18)}", "la"),
+        (middle, "0", "ma"),
+        (left + width, f"{short(more, 18)}  +{scale[1]:.3g}", "ra"),
+    ):
+        draw.text((x, y + 20), text, INK, font, anchor=anchor)
+    return canvas
 
 
 def wall(
@@ -149,7 +181,6 @@ def figure(
     columns = min(8, len(heads))
     lines = -(-len(heads) // columns)
     page = Figure(figsize=(13, 4.4 + 1.75 * lines), facecolor=PAPER, layout="constrained")
-    canvas = FigureCanvasAgg(page)
     above, below = page.subfigures(2, 1, height_ratios=[4.4, 1.75 * lines])
     seen, shown, answer = above.subplots(1, 3, width_ratios=[1, 1, 1.1])
     draw_original(seen, explanation)
@@ -171,39 +202,12 @@ def figure(
     for (index, values), axes in zip(heads.items(), places, strict=False):
         axes.imshow(overlay(view.picture, values, **options))
         axes.set_title(f"head {index + 1}", fontsize=8, color=INK)
-    canvas.draw()
-    return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
+    return drawn(page)
 
 
-def perturbation(
-    accuracies: dict[str, dict[str, list[float]]],
-    areas: dict[str, dict[str, float]],
-    shares: Sequence[float],
-    pictures: int,
-) -> Image.Image:
-    """The perturbation test: accuracy while pixels go, the most marked first and the least first."""
-    page = Figure(figsize=(11, 4.4), facecolor=PAPER, layout="constrained")
+def drawn(page: Figure) -> Image.Image:
+    """A matplotlib figure as a picture, without a window anywhere."""
     canvas = FigureCanvasAgg(page)
-    titles = {
-        "positive": "most marked pixels first (lower is better)",
-        "negative": "least marked pixels first (higher is better)",
-    }
-    for axes, (way, title) in zip(page.subplots(1, 2, sharey=True), titles.items(), strict=True):
-        colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.9, len(accuracies)))
-        for (name, of), colour in zip(accuracies.items(), colours, strict=True):
-            chance = name == "random"
-            style = {"color": "#8a9099", "ls": "--"} if chance else {"color": colour, "marker": "o"}
-            text = f"{name}  {areas[name][way]:.2f}"
-            axes.plot(shares, of[way], label=text, markersize=3.5, **style)
-        axes.set_title(title, fontsize=10, color=INK)
-        axes.set_xlabel("share of pixels made black")
-        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.set_ylim(-0.03, 1.03)
-        axes.grid(alpha=0.25)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(title="area x 100", fontsize=8, title_fontsize=8, frameon=False)
-    page.axes[0].set_ylabel(f"top-1 accuracy ({pictures} pictures)")
     canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
 
