@@ -21,7 +21,7 @@ from PIL import Image
 
 from vit_demo.checkpoints import CheckpointError, embedded
 from vit_demo.explain import Classifier
-from vit_demo.ui.store import Models, Server, Store, explain, maps_of_layers, settings_of
+from vit_demo.ui.store import Models, Server, Store, maps_of_layers, settings_of
 
 ROOT = Path(__file__).parents[1]
 DEIT = "deit_tiny_patch16_224.fb_in1k"
@@ -194,25 +194,25 @@ def test_eight_visitors_are_not_mixed_up(server, tmp_path):
 # What is kept
 
 
-def test_store_is_bounded(small, lion):
-    store = Store(most=3)
+def test_store_is_bounded(small, lion, tmp_path):
+    store = Store(tmp_path, most=3)
     try:
-        ids = [store.put(explain(small, lion, "crop"), key=number) for number in range(5)]
+        ids = [store.put(small.explain(lion), key=number) for number in range(5)]
         assert [store.get(id) is not None for id in ids] == [False, False, True, True, True]
         assert [store.find(number) is not None for number in range(5)] == [False] * 2 + [True] * 3
         assert sorted(path.name for path in store.folder.iterdir()) == sorted(ids[2:])
         assert len(set(ids)) == 5 and all(len(id) >= 24 for id in ids)
         store.get(ids[2])  # used again: now another one is the oldest
-        store.put(explain(small, lion, "crop"))
+        store.put(small.explain(lion))
         assert store.get(ids[2]) is not None and store.get(ids[3]) is None
     finally:
         store.close()
     assert not store.folder.exists()
 
 
-def test_store_is_bounded_in_bytes(small, lion):
-    one = explain(small, lion, "crop")
-    store = Store(most_bytes=2 * one.memory)
+def test_store_is_bounded_in_bytes(small, lion, tmp_path):
+    one = small.explain(lion)
+    store = Store(tmp_path, most_bytes=2 * one.memory)
     ids = [store.put(one) for _ in range(4)]
     assert [store.get(id) is not None for id in ids] == [False, False, True, True]
     store.close()
@@ -270,7 +270,7 @@ def test_memory_comes_back_after_200_pictures(small):
 
 
 def test_state_of_the_explorer_in_python(small, lion):
-    explanation = explain(small, lion, "crop")
+    explanation = small.explain(lion)
     state = {"map": "rollout", "head": "max", "query": [1, 2], "residual": 0.2, "discard": 0.1}
     settings = settings_of(state)
     assert settings["fusion"] == "max" and settings["query"] == (1, 2)

@@ -17,7 +17,7 @@ from torch import Tensor
 from vit_demo import attention, image
 from vit_demo.checkpoints import Checkpoint, load_checkpoint
 from vit_demo.class_maps import class_maps, find_label
-from vit_demo.model import ViTConfig, attention_weights
+from vit_demo.model import Attend, ViTConfig, attention_weights
 
 Label = int | str | None  # a class by number or name, or the predicted one
 Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
@@ -90,25 +90,27 @@ class Classifier:
         picture = image.open_image(source)
         return image.make_view(picture, self.preprocess, self.config.patch_size, fit)
 
-    @torch.inference_mode()
     def classify(self, source: Any, top: int = 10, fit: str = "crop") -> list[Prediction]:
         """The most probable labels; fused attention, no maps."""
         self.require_labels()
-        pixels = image.to_tensor(self.view(source, fit), self.preprocess).to(self.device)
-        return predictions(self.model(pixels)[0].float().cpu(), self.labels, top)
+        return predictions(self.logits([self.view(source, fit)])[0], self.labels, top)
 
     def explain(self, source: Any, fit: str = "crop") -> "Explanation":
         """Classify a picture and remember how: one forward pass."""
         return self.explain_views([self.view(source, fit)])[0]
 
-    @torch.inference_mode()
     def explain_views(self, views: Sequence[image.View]) -> list["Explanation"]:
         """Several pictures of one size in one forward pass."""
-        pixels = torch.cat([image.to_tensor(view, self.preprocess) for view in views])
         recorder = Recorder(self.config.depth, readout_tokens(self.config))
-        logits = self.model(pixels.to(self.device), attend=recorder).float().cpu()
+        logits = self.logits(views, recorder)
         of_pictures = zip(views, logits, recorder.pictures, strict=True)
         return [Explanation(self, view, own, *kept) for view, own, kept in of_pictures]
+
+    @torch.inference_mode()
+    def logits(self, views: Sequence[image.View], attend: Attend | None = None) -> Tensor:
+        """What the model says (B, classes) to pictures of one size, on the CPU."""
+        pixels = torch.cat([image.to_tensor(view, self.preprocess) for view in views])
+        return self.model(pixels.to(self.device), attend).float().cpu()
 
     def require_labels(self) -> None:
         if not self.labels:

@@ -1,16 +1,15 @@
 """The interface for programs: two public endpoints."""
 
-import json
 import logging
 from contextlib import contextmanager
-from dataclasses import asdict
 
 import gradio as gr
+from gradio.processing_utils import save_bytes_to_cache
 
 from vit_demo.checkpoints import CheckpointError
 from vit_demo.image import FITS, ImageError
 from vit_demo.ui.html import Picture
-from vit_demo.ui.store import Server, description
+from vit_demo.ui.store import Server
 from vit_demo.ui.texts import one_sentence, words
 
 log = logging.getLogger("vit_demo")
@@ -32,9 +31,7 @@ def add_api(server: Server, default: str) -> None:
             {"model": name, "labels": [{"label", "probability", "index"}, ...]}, best first.
         """
         with friendly():
-            classifier = server.models.get(model)
-            labels = classifier.classify(image, int(top), fit)
-            return {"model": classifier.name, "labels": [asdict(label) for label in labels]}
+            return server.classify(image, model, fit, int(top))
 
     def explain(
         image: str,
@@ -66,10 +63,8 @@ def add_api(server: Server, default: str) -> None:
         with friendly():
             query = None if row is None or column is None else [int(row), int(column)]
             state = {"query": query, "residual": residual, "discard": discard, "below": below}
-            id = server.explain(image, model, fit)
-            name = server.save(id, "npz", state, "en")
-            about = json.loads(description(server.store.get(id), state))
-            return about, str(server.store.folder_of(id) / name)
+            about, file = server.maps(image, model, fit, state)
+            return about, save_bytes_to_cache(file, "maps.npz", maps.GRADIO_CACHE)
 
     with gr.Column(visible=False):
         image = Picture(type="filepath", label="image")
@@ -84,7 +79,7 @@ def add_api(server: Server, default: str) -> None:
         labels, about = gr.JSON(label="labels"), gr.JSON(label="description")
         maps = gr.File(label="maps.npz")
         button = gr.Button()
-    shared = {"concurrency_id": "api", "concurrency_limit": 2}
+    shared = {"concurrency_id": "api", "concurrency_limit": 16}
     button.click(classify, [image, model, fit, top], labels, api_name="classify", **shared)
     settings = [row, column, residual, discard, below]
     button.click(

@@ -195,7 +195,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         outputs,
         trigger_mode="always_last",
         concurrency_id="model",
-        concurrency_limit=1,
+        concurrency_limit=16,  # they wait for the runner, which takes several at once
         show_progress_on=ui.status,
         **quiet,
     )

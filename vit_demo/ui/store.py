@@ -6,26 +6,28 @@ until newer ones need the room. Loaded models are kept the same way: the last fe
 
 import atexit
 import hashlib
+import io
 import json
 import os
 import secrets
 import shutil
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 import numpy as np
 
 from vit_demo import render
 from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError
 from vit_demo.explain import Classifier, Explanation, load
-from vit_demo.image import View
 from vit_demo.ui import explorer
+from vit_demo.ui.folder import Folder
+from vit_demo.ui.runner import TWINS, ZERO_GPU, Runner
 
 MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
@@ -36,9 +38,9 @@ MOST_VIEWS = 20  # of one picture, with files to take away
 class Store:
     """The last explanations, each with a folder of its own for files the page may serve."""
 
-    def __init__(self, most: int = MOST_EXPLANATIONS, most_bytes: int = MOST_BYTES):
+    def __init__(self, folder: Path, most: int = MOST_EXPLANATIONS, most_bytes: int = MOST_BYTES):
         self.most, self.most_bytes = most, most_bytes
-        self.folder = Path(tempfile.mkdtemp(prefix="vit-demo-"))
+        self.folder = folder
         self.kept: OrderedDict[str, Explanation] = OrderedDict()
         self.known: dict[Hashable, str] = {}  # example pictures: the same for everybody
         self.lock = threading.Lock()
@@ -167,65 +169,67 @@ def size_of(classifier: Classifier) -> int:
     return sum(parameter.nbytes for parameter in classifier.model.parameters())
 
 
-# Running the model
-
-
-def gpu(function: Callable) -> Callable:
-    """On a ZeroGPU Space, run this with a GPU; elsewhere, just run it."""
-    try:
-        import spaces
-    except ImportError:
-        return function
-    return spaces.GPU(function)
-
-
-SERVING: WeakValueDictionary[int, Classifier] = WeakValueDictionary()
-
-
-@gpu
-def forward(key: int, view: View) -> tuple:
-    """One forward pass. On ZeroGPU it runs in a process of its own: only small things go in, and
-    only tensors on the CPU come out."""
-    e = SERVING[key].explain_views([view])[0]
-    return e.logits, e.queries, e.keys, e.mean_attention, e.readout_rows
-
-
-def explain(classifier: Classifier, picture: object, fit: str) -> Explanation:
-    SERVING[id(classifier)] = classifier
-    view = classifier.view(picture, fit)
-    return Explanation(classifier, view, *forward(id(classifier), view))
-
-
 class Server:
     """Models, explanations, and the files that visitors take away."""
 
     def __init__(self, files: dict[str, dict] | None = None, device: str = "auto"):
         self.files = files or {}  # name -> how to load it: what the person at the server offers
         self.device = device
-        self.store = Store()
+        self.runner = Runner()
+        self.folder = Folder()
+        self.store = Store(self.folder.pictures)
         self.models = Models(self.load, let_go=self.store.drop_all_of)
-        atexit.register(self.store.close)
+        atexit.register(self.close)
+
+    def close(self) -> None:
+        self.store.close()
+        self.folder.remove()
 
     def load(self, name: str) -> Classifier:
         """A model by the name a visitor gave: never a path, whatever it looks like."""
         if name in self.files:
-            return load(**self.files[name], device=self.device)
-        if Path(name).suffix in SUFFIXES or "/" in name or os.sep in name:
+            how = self.files[name]
+        elif Path(name).suffix in SUFFIXES or "/" in name or os.sep in name:
             raise CheckpointError(
                 f"There is no model {name!r}; choose one from the list, or type a timm name."
             )
-        return load(name, device=self.device)
+        else:
+            how = {"name": name}
+        if not ZERO_GPU:
+            return load(**how, device=self.device)
+        classifier = load(**how, device="cpu")
+        TWINS[classifier] = load(**how, device="cuda")
+        return classifier
 
     def explain(self, picture: object, model: str, fit: str, example: str | None = None) -> str:
         """Look at a picture; the id of what was seen. Examples are looked at once for everybody."""
+        self.folder.sweep()
         key = (model, example, fit) if example else None
         known = key and self.store.find(key)
         if known:
             return known
-        explanation = explain(self.models.get(model), picture, fit)
+        classifier = self.models.get(model)
+        explanation, blob = self.runner.explain(classifier, picture, fit, explorer.payload)
         id = self.store.put(explanation, key)
-        self.store.folder_of(id).joinpath("explorer.bin").write_bytes(explorer.payload(explanation))
+        self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
         return id
+
+    def classify(self, picture: object, model: str, fit: str, top: int) -> dict:
+        """The labels alone, in words that JSON knows."""
+        self.folder.sweep()
+        classifier = self.models.get(model)
+        labels = self.runner.classify(classifier, picture, top, fit)
+        return {"model": classifier.name, "labels": [asdict(label) for label in labels]}
+
+    def maps(self, picture: object, model: str, fit: str, state: dict) -> tuple[dict, bytes]:
+        """For programs: explanation.json and maps.npz, of which nothing stays here."""
+        self.folder.sweep()
+        classifier = self.models.get(model)
+
+        def files(explanation: Explanation) -> tuple[dict, bytes]:
+            return json.loads(description(explanation, state)), arrays_file(explanation, state)
+
+        return self.runner.explain(classifier, picture, fit, files)[1]
 
     def url(self, id: str, name: str = "explorer.bin") -> str:
         """Where the browser gets a file; relative, so that it works behind any proxy."""
@@ -247,7 +251,7 @@ class Server:
         path = folder / view / FILES[kind]
         path.parent.mkdir(exist_ok=True)
         if kind == "npz":
-            np.savez_compressed(path, **explanation.arrays(**settings_of(state)))
+            path.write_bytes(arrays_file(explanation, state))
         elif kind == "json":
             path.write_text(description(explanation, state), encoding="utf-8")
         elif kind == "html":
@@ -288,6 +292,13 @@ def settings_of(state: dict) -> dict:
         "residual": float(state.get("residual", 0.5)),
         "discard": float(state.get("discard", 0.0)),
     }
+
+
+def arrays_file(explanation: Explanation, state: dict) -> bytes:
+    """maps.npz, as the command line writes it."""
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **explanation.arrays(**settings_of(state)))
+    return stream.getvalue()
 
 
 def description(explanation: Explanation, state: dict) -> str:

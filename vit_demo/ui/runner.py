@@ -1,0 +1,163 @@
+"""One thread runs the models; pictures that wait meanwhile go through together.
+
+Every visitor has a thread that reads the picture and sends the answer. If each of them ran the model
+too, they would fight for the same cores. So they hand their pictures in here and wait. While the model
+is busy, the next batch gathers: pictures of one size for one model, each with an answer of its own.
+"""
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
+from torch import Tensor
+
+from vit_demo import image
+from vit_demo.explain import Classifier, Explanation, Prediction, predictions
+
+MOST_PIXELS = 8 * 224 * 224  # of one batch: more of them would not be faster, but need memory
+SECONDS = 120.0  # nobody waits longer
+
+
+class TooSlow(ValueError):
+    """The model did not come to this picture in time."""
+
+
+@dataclass(eq=False)
+class Job:
+    """A picture that waits for a model, and what to make of the model's answer."""
+
+    classifier: Classifier
+    view: image.View
+    maps: bool
+    finish: Callable
+    answer: Future = field(default_factory=Future)
+
+    def goes_with(self, other: "Job") -> bool:
+        same = self.classifier is other.classifier and self.maps == other.maps
+        return same and self.view.picture.size == other.view.picture.size
+
+
+class Runner:
+    """Runs pictures through models, one batch after the other, for as many threads as there are."""
+
+    def __init__(self, seconds: float = SECONDS):
+        self.seconds = seconds
+        self.waiting: deque[Job] = deque()
+        self.news = threading.Condition()
+        self.thread: threading.Thread | None = None
+
+    def explain(
+        self, classifier: Classifier, picture: Any, fit: str, then: Callable[[Explanation], Any]
+    ) -> tuple[Explanation, Any]:
+        """The explanation of a picture, and what `then` makes of it: that runs with the model."""
+        view = classifier.view(picture, fit)
+
+        def finish(*kept: Tensor) -> tuple[Explanation, Any]:
+            explanation = Explanation(classifier, view, *kept)
+            return explanation, then(explanation)
+
+        return self.run(Job(classifier, view, True, finish))
+
+    def classify(
+        self, classifier: Classifier, picture: Any, top: int, fit: str
+    ) -> list[Prediction]:
+        """The labels alone: fused attention, no maps."""
+        classifier.require_labels()
+
+        def finish(logits: Tensor) -> list[Prediction]:
+            return predictions(logits, classifier.labels, top)
+
+        return self.run(Job(classifier, classifier.view(picture, fit), False, finish))
+
+    def run(self, job: Job) -> Any:
+        """Wait for a job. Whoever gives up waiting takes it out of the row: it costs nothing then."""
+        if ZERO_GPU:  # the GPU is lent to the visitor whose thread asks for it
+            run_together([job])
+            return job.answer.result()
+        with self.news:
+            if self.thread is None:
+                self.thread = threading.Thread(target=self.work, name="model", daemon=True)
+                self.thread.start()
+            self.waiting.append(job)
+            self.news.notify()
+        try:
+            return job.answer.result(self.seconds)
+        except TimeoutError:
+            raise TooSlow(
+                f"{job.classifier.name} did not come to this picture within {self.seconds:.0f} s; "
+                "choose a smaller model, or try again when fewer people are here."
+            ) from None
+        finally:
+            with self.news:
+                if job in self.waiting:
+                    self.waiting.remove(job)
+
+    def work(self) -> None:
+        while True:
+            batch = self.next_batch()
+            if not run_together(batch) and len(batch) > 1:  # too large, or one of them is at fault
+                for job in batch:
+                    run_together([job])
+
+    def next_batch(self) -> list[Job]:
+        """The one who waits longest, and those that can go along."""
+        with self.news:
+            self.news.wait_for(lambda: self.waiting)
+            first = self.waiting[0]
+            width, height = first.view.picture.size
+            most = max(1, MOST_PIXELS // (width * height))
+            batch = [job for job in self.waiting if job.goes_with(first)][:most]
+            for job in batch:
+                self.waiting.remove(job)
+            return batch
+
+
+def run_together(batch: Sequence[Job]) -> bool:
+    """One forward pass for all, then each one's answer; whether that went well. A job that runs
+    alone gets the error: somebody waits for it."""
+    classifier, maps = batch[0].classifier, batch[0].maps
+    SERVING[id(classifier)] = TWINS.get(classifier, classifier)
+    try:
+        rows = forward(id(classifier), [job.view for job in batch], maps)
+    except Exception as error:  # noqa: BLE001
+        if len(batch) == 1:
+            batch[0].answer.set_exception(error)
+        return False
+    for job, row in zip(batch, rows, strict=True):
+        try:
+            job.answer.set_result(job.finish(*row))
+        except Exception as error:  # noqa: BLE001
+            job.answer.set_exception(error)
+    return True
+
+
+# On a ZeroGPU Space a GPU is there inside of decorated functions only, which run in a process of their
+# own. So there each model has a twin on the GPU for the first pass, and all later questions are answered
+# on the CPU. Elsewhere there are no twins.
+
+ZERO_GPU = os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "true")
+SERVING: WeakValueDictionary[int, Classifier] = WeakValueDictionary()
+TWINS: WeakKeyDictionary[Classifier, Classifier] = WeakKeyDictionary()
+
+
+def gpu(function: Callable) -> Callable:
+    if not ZERO_GPU:
+        return function
+    import spaces
+
+    return spaces.GPU(function)
+
+
+@gpu
+def forward(key: int, views: list[image.View], maps: bool) -> list[tuple[Tensor, ...]]:
+    """One forward pass: only small things go in, and only tensors on the CPU come out."""
+    classifier = SERVING[key]
+    if maps:
+        found = classifier.explain_views(views)
+        return [(e.logits, e.queries, e.keys, e.mean_attention, e.readout_rows) for e in found]
+    return [(logits,) for logits in classifier.logits(views)]
