@@ -70,6 +70,20 @@ def test_pixels_go_in_the_order_of_the_map_before_normalisation():
             assert marked[black].min() >= marked[~black].max()
 
 
+def test_pictures_are_squeezed_as_in_the_papers_code_unless_asked_otherwise(folder):
+    """No part is cut away: the published numbers are for the whole picture in a square."""
+    classifier, path = small_classifier(), folder / "0.png"
+    seen = []
+    classifier.model.register_forward_pre_hook(lambda module, args: seen.append(args[0][0]))
+    protocol.row_of(classifier, path, None, ["rollout"], 18)
+    protocol.row_of(classifier, path, None, ["rollout"], 18, "crop")
+    with Image.open(path) as picture:
+        squeezed = np.asarray(picture.resize((32, 32), Image.Resampling.BICUBIC))
+    first, cropped = ((seen[i] * 0.5 + 0.5) * 255 for i in (0, 2))
+    np.testing.assert_allclose(first.permute(1, 2, 0), squeezed, atol=0.01)
+    assert (cropped - first).abs().max() > 50
+
+
 def test_a_folder_gives_a_table_rows_and_a_picture(capsys, folder, model, tmp_path):
     out = tmp_path / "out"
     code, text, _ = faithfulness(capsys, folder, model, out)
@@ -106,6 +120,8 @@ def test_a_stopped_run_goes_on_and_gives_the_same(capsys, folder, model, tmp_pat
     code, _, err = run(capsys, "faithfulness", "--images", folder, "--model", model, "--out", out,
                        "--resume", "--methods", "raw")  # fmt: skip
     assert code == 2 and "another methods" in err
+    code, _, err = faithfulness(capsys, folder, model, out, "--resume", "--fit", "crop")
+    assert code == 2 and "another fit (stretch)" in err
 
 
 def test_a_bad_picture_is_named_and_the_rest_counted(capsys, folder, model, tmp_path):
