@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
@@ -31,12 +32,18 @@ class Refused(Exception):
 class Server:
     """`python app.py ARGUMENTS` as a process of its own; `address` once it answers."""
 
-    def __init__(self, *arguments: str, **environment: str):
+    def __init__(
+        self,
+        *arguments: str,
+        prefix: Sequence[str] = (),
+        checkout: Path = ROOT,
+        **environment: str,
+    ):
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")  # noqa: SIM115
         self.began = time.perf_counter()
         self.process = subprocess.Popen(
-            [sys.executable, "-u", "app.py", *arguments],
-            cwd=ROOT,
+            [*prefix, sys.executable, "-u", "app.py", *arguments],
+            cwd=checkout,
             stdout=self.log,
             stderr=self.log,
             env=os.environ | environment,

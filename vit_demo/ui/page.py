@@ -31,6 +31,7 @@ from vit_demo.ui.html import (
     take_html,
 )
 from vit_demo.ui.layout import kind_of, lay_out, nothing, speak
+from vit_demo.ui.limits import MOST_WAITING
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import language_of, one_sentence, words
 from vit_demo.ui.theme import launch_options  # noqa: F401 (what `app.py` launches with)
@@ -80,13 +81,11 @@ def make(
 def build(server: Server, default: str) -> gr.Blocks:
     """The whole page, ready to launch with `launch_options`."""
     gr.set_static_paths([server.store.folder])
-    with gr.Blocks(
-        title="ViT Demo", delete_cache=(600, 3600), analytics_enabled=False, fill_width=True
-    ) as demo:
+    with gr.Blocks(title="ViT Demo", analytics_enabled=False, fill_width=True) as demo:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
         add_api(server, default)
-    return demo
+    return demo.queue(max_size=MOST_WAITING)
 
 
 def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) -> None:

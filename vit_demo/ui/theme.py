@@ -3,6 +3,9 @@
 from pathlib import Path
 
 import gradio as gr
+from starlette.middleware import Middleware
+
+from vit_demo.ui.limits import FILE_BYTES, BodyLimit
 
 HERE = Path(__file__).parent
 
@@ -14,7 +17,8 @@ def launch_options() -> dict:
         "css_paths": [HERE / "page.css"],
         "footer_links": ["api"],
         "run_history": False,
-        "max_file_size": "20mb",
+        "max_file_size": FILE_BYTES,
+        "app_kwargs": {"middleware": [Middleware(BodyLimit)]},
         "show_error": False,
         "quiet": True,
     }

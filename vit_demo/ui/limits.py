@@ -1,0 +1,61 @@
+"""How much a visitor may send, decided while it arrives and before anything else looks at it.
+
+Gradio limits the size of each file; but one request may carry a thousand files, and a text in it can be
+of any length.
+"""
+
+import json
+from collections.abc import Callable
+
+FILE_BYTES = 20 * 2**20  # one picture
+TEXT_BYTES = 2 * 2**20  # everything that is not an upload: settings, names, a drawing
+MOST_WAITING = 100  # requests in the queue; the next one hears that it is full
+
+
+class TooMuch(Exception):
+    pass
+
+
+class BodyLimit:
+    """ASGI middleware: a request whose body is too long is refused with 413, however it is sent."""
+
+    def __init__(self, app: Callable):
+        self.app = app
+
+    async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        upload = scope["path"].rstrip("/").endswith("/upload")
+        most = FILE_BYTES + 2**16 if upload else TEXT_BYTES
+        claimed = dict(scope["headers"]).get(b"content-length", b"0")
+        came, begun = 0, False
+
+        async def counted() -> dict:
+            nonlocal came
+            message = await receive()
+            came += len(message.get("body", b""))
+            if came > most:
+                raise TooMuch
+            return message
+
+        async def noted(message: dict) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            if not claimed.isdigit() or int(claimed) > most:
+                raise TooMuch
+            await self.app(scope, counted, noted)
+        except TooMuch:
+            if begun:
+                raise
+            await refuse(send, most)
+
+
+async def refuse(send: Callable, most: int) -> None:
+    text = f"That is too large; send at most {most // 2**20} MB at once."
+    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.body", "body": json.dumps({"detail": text}).encode()})
