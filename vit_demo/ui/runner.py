@@ -103,6 +103,7 @@ class Runner:
             if not run_together(batch) and len(batch) > 1:  # too large, or one of them is at fault
                 for job in batch:
                     run_together([job])
+            batch = job = None  # while it waits, it shall keep no model and no picture
 
     def next_batch(self) -> list[Job]:
         """The one who waits longest, and those that can go along."""
