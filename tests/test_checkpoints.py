@@ -1,6 +1,8 @@
 """Names, files and hubs: what loads is right, what does not says why."""
 
 import argparse
+import errno
+import hashlib
 import http.server
 import json
 import os
@@ -443,3 +445,123 @@ def test_a_hub_model_is_downloaded_once_and_then_comes_from_the_cache(tmp_path):
         logits = reference(transform(Image.new("RGB", (50, 40), "teal"))[None])[0]
     labels = json.loads(first.stdout)[0]["labels"]
     assert [p["index"] for p in labels] == logits.topk(3).indices.tolist()
+
+
+# A hub that does not, on this machine
+
+TOY = "test_vit.r160_in1k"
+
+
+@pytest.fixture(scope="module")
+def toy() -> bytes:
+    torch.manual_seed(5)
+    weights = timm.create_model(TOY).state_dict()
+    return save({key: tensor.contiguous() for key, tensor in weights.items()})
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch, toy):
+    """A hub with one model. What it does to those who ask for it is `hub.fault`, in this moment."""
+    from huggingface_hub import constants
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        fault, gets = "none", 0
+
+        def do_HEAD(self):
+            if Hub.fault == "refuses":
+                self.connection.close()
+                return
+            self.head(len(toy))
+
+        def head(self, size: int) -> None:
+            found = self.path == f"/timm/{TOY}/resolve/main/model.safetensors"
+            self.send_response(200 if found else 404)
+            self.send_header("ETag", f'"{hashlib.sha256(toy).hexdigest()}"')
+            self.send_header("X-Repo-Commit", "1" * 40)
+            self.send_header("Content-Length", str(size if found else 0))
+            self.end_headers()
+
+        def do_GET(self):
+            Hub.gets += 1
+            self.head(len(toy))
+            if Hub.fault == "wrong bytes":
+                self.wfile.write(toy[:-1] + bytes([toy[-1] ^ 1]))
+            elif Hub.fault in ("half", "silence"):
+                self.wfile.write(toy[: len(toy) // 2])
+                self.wfile.flush()
+                if Hub.fault == "silence":
+                    done.wait(30)
+            else:
+                self.wfile.write(toy)
+
+        def log_message(self, *args):
+            pass
+
+    done = threading.Event()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        where = address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 3)
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", where)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.delenv("VIT_DEMO_WEIGHTS", raising=False)
+        yield Hub
+        done.set()
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("refuses", "hub cannot be reached"),
+        ("silence", "hub cannot be reached"),
+        ("half", "hub cannot be reached"),
+        ("wrong bytes", "arrived damaged"),
+        ("full disk", "disk is full"),
+    ],
+)
+def test_a_hub_that_fails_is_told_in_seconds_and_the_next_try_works(
+    hub, tmp_path, monkeypatch, fault, words
+):
+    from huggingface_hub import file_download
+
+    hub.fault = fault
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "STALL_SECONDS", 2)  # the same way, only sooner
+        if fault == "full disk":
+
+            def full(url, file, **options):
+                file.write(b"a few bytes fit")
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            patch.setattr(file_download, "http_get", full)
+        start = time.monotonic()
+        with pytest.raises(CheckpointError, match=words) as error:
+            load_checkpoint(TOY)
+        assert time.monotonic() - start < 10
+    assert "choose a model that needs no download" in str(error.value)
+    assert str(tmp_path) not in str(error.value)
+    hub.fault = "none"
+    assert load_checkpoint(TOY).name == TOY
+    gets = hub.gets
+    assert load_checkpoint(TOY).name == TOY
+    assert hub.gets == gets  # from the cache
+    whole = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert not [path for path in whole if "incomplete" in path.name and fault != "silence"]
+
+
+def test_a_file_that_was_damaged_in_the_cache_is_fetched_again(hub, tmp_path):
+    load_checkpoint(TOY)
+    blob = next((tmp_path / "cache").rglob("blobs/*"))
+    content = bytearray(blob.read_bytes())
+    content[-1] ^= 1
+    blob.write_bytes(content)
+    assert load_checkpoint(TOY).name == TOY
+    assert hub.gets == 2
+
+
+def test_how_long_a_download_may_stand_still():
+    assert checkpoints.HUB_SECONDS < checkpoints.STALL_SECONDS < 10

@@ -194,7 +194,9 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], str | None]:
         except (SafetensorError, OSError, ValueError, RuntimeError, MemoryError) as error:
             raise damaged from error
         about = metadata.get(METADATA_KEY)
-        if about and metadata.get(CHECKSUM_KEY) not in (None, checksum(weights, about)):
+        unknown = metadata.keys() - {METADATA_KEY, CHECKSUM_KEY, "format"}  # a damaged name?
+        wrong = about and metadata.get(CHECKSUM_KEY) not in (None, checksum(weights, about))
+        if about and (unknown or wrong):
             raise CheckpointError(
                 f"{path.name} is damaged: its contents are not what was saved; get the file again."
             )
@@ -243,19 +245,25 @@ def fill(config: ViTConfig, weights: dict[str, Tensor], source: str) -> VisionTr
         with torch.device("meta"):
             model = VisionTransformer(config)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"No model has the shape that {source} describes.") from error
+        raise CheckpointError(
+            f"No model can have the shape that {source} describes; get the file again."
+        ) from error
     wanted = model.state_dict()
     missing, extra = wanted.keys() - weights.keys(), weights.keys() - wanted.keys()
     if missing or extra:
         key = min(missing or extra)
         what = f"lacks {key}" if missing else f"has {key[:80]}, which the model does not"
-        raise CheckpointError(f"{source} {what}; the weights belong to another architecture.")
+        raise CheckpointError(
+            f"{source} {what}; the weights belong to another architecture: check --arch, or get "
+            "the right file."
+        )
     numbers = {}
     for key, tensor in weights.items():
         if not isinstance(tensor, Tensor) or tensor.shape != wanted[key].shape:
             raise CheckpointError(
                 f"In {source}, {key} has the shape {tuple(getattr(tensor, 'shape', ()))} instead of "
-                f"{tuple(wanted[key].shape)}; the weights belong to another architecture."
+                f"{tuple(wanted[key].shape)}; the weights belong to another architecture: check "
+                "--arch, or get the right file."
             )
         if not tensor.is_floating_point() or tensor.layout != torch.strided or tensor.is_meta:
             raise CheckpointError(
@@ -437,7 +445,7 @@ def timm_names(weights: dict[str, Tensor], reference: torch.nn.Module) -> dict[s
 
     try:
         return checkpoint_filter_fn(weights, reference, adapt_layer_scale=True)
-    except (RuntimeError, ValueError, KeyError, AttributeError, TypeError) as error:
+    except Exception as error:  # it trusts the names and shapes that it finds
         raise CheckpointError(
             "The weights do not fit this architecture; check --arch against the model that was "
             "trained."
@@ -617,5 +625,5 @@ def unknown_name(name: str) -> str:
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.5) or [nearest(name)]
     return (
         f"There is no model {name!r}. The closest names: {', '.join(close)}. "
-        "python -m vit_demo models lists all."
+        "Use one of them; python -m vit_demo models lists all."
     )
