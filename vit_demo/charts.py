@@ -81,7 +81,8 @@ def draw_curves(axes: Axes, result: Trust) -> None:
     axes.plot(kept, result.insertion, color=ACCENT, lw=1.8)
     axes.plot(kept, result.deletion, color=WARM, lw=1.8)
     axes.set_xlim(1, 0)
-    axes.set_ylim(0, 1.05 * max(float(c.max()) for c in (result.random, result.insertion)) + 1e-9)
+    curves = (result.deletion, result.insertion, result.random)
+    axes.set_ylim(0, 1.05 * max(float(curve.max()) for curve in curves) + 1e-9)
     verdict = THAN_CHANCE.get(result.verdict, f"{result.verdict} than chance")
     words, colour = f"{verdict} (\u00b1{result.band:.3f})", COLOUR_OF[result.verdict]
     axes.set_title(words, fontsize=8, color=colour)
