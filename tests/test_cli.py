@@ -218,6 +218,7 @@ def test_explain_shows_what_speaks_for_one_label_rather_than_another(
         (("--minus", "label 1"), "--minus needs --label"),
         (("--label", "label 3", "--minus", "lable 1"), "closest"),
         (("--label", "label 3", "--minus", 9), "no label 9"),
+        (("--label", "label 3", "--minus", 3), "the same label"),
     ):
         new = tmp_path / "new"
         code, text, err = run(capsys, "explain", picture, "--model", model, "--out", new, *options)

@@ -212,6 +212,8 @@ def run_explain(args: argparse.Namespace) -> None:
     layer = explanation.layer_index(args.layer)
     index = None if args.label is None else explanation.label_index(args.label)
     other = None if args.minus is None else explanation.label_index(args.minus)
+    if other is not None and other == index:
+        raise ValueError("--label and --minus name the same label; compare two different ones.")
     heads = arrays["head_rollouts"][layer]
     which = range(len(heads)) if args.head is None else [explanation.head_index(args.head)]
     asker = "the answer" if args.query is None else "patch {},{}".format(*args.query)
