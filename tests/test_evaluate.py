@@ -15,6 +15,8 @@ from vit_demo.evaluate import evaluate
 from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer, ViTConfig
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_evaluate_prints_and_draws(trained, colours, tmp_path, capsys):
     picture = tmp_path / "new" / "confusion.png"

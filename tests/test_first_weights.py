@@ -9,6 +9,8 @@ from vit_demo.first_weights import make_mimetic, with_new_head
 from vit_demo.model import VisionTransformer, ViTConfig
 from vit_demo.train import train
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_mimetic_first_weights():
     model = VisionTransformer(ViTConfig(16, 4, 3, 64, 2, 2, num_classes=3))

@@ -9,6 +9,8 @@ from training import fresh_run
 
 from vit_demo import optim
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_only_matrices_decay(colours, tmp_path):
     for optimizer in ("adamw", "muon"):

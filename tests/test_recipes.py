@@ -6,6 +6,8 @@ from training import SHAPE, arguments
 from vit_demo.recipes import settle
 from vit_demo.train import train
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 def test_the_recipe_fits_the_set_and_flags_come_first():
     args = arguments("mnist", "--out", "x")
