@@ -31,7 +31,7 @@ def add_api(server: Server, default: str) -> None:
             {"model": name, "labels": [{"label", "probability", "index"}, ...]}, best first.
         """
         with friendly():
-            return server.classify(image, model, fit, int(top))
+            return server.classify(image, model, fit or "crop", int(number("top", top, 10)))
 
     def explain(
         image: str,
@@ -62,8 +62,12 @@ def add_api(server: Server, default: str) -> None:
         """
         with friendly():
             query = None if row is None or column is None else [int(row), int(column)]
-            state = {"query": query, "residual": residual, "discard": discard, "below": below}
-            about, file = server.maps(image, model, fit, state)
+            shares = {
+                "residual": number("residual", residual, 0.5),
+                "discard": number("discard", discard, 0.0),
+            }
+            state = shares | {"query": query, "below": below or "mean"}
+            about, file = server.maps(image, model, fit or "crop", state)
             return about, save_bytes_to_cache(file, "maps.npz", maps.GRADIO_CACHE)
 
     with gr.Column(visible=False):
@@ -85,6 +89,14 @@ def add_api(server: Server, default: str) -> None:
     button.click(
         explain, [image, model, fit, *settings], [about, maps], api_name="explain", **shared
     )
+
+
+def number(name: str, value: object, default: float) -> float:
+    """A setting as a number; what a program leaves empty is the default."""
+    try:
+        return default if value is None else float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {str(value)[:40]!r}; give a number.") from None
 
 
 @contextmanager

@@ -33,6 +33,7 @@ def rows_on_demand(server: Server):
 def files_on_demand(server: Server):
     def save_file(request: dict) -> dict:
         """One of the files to take away; the answer says where it is."""
+        request = request if isinstance(request, dict) else {}
         text = words(request.get("language"))
         try:
             id, state = str(request["id"]), dict(request.get("state") or {})

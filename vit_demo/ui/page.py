@@ -21,6 +21,7 @@ import gradio as gr
 from vit_demo.checkpoints import DEFAULT, SUFFIXES, CheckpointError
 from vit_demo.image import FITS, ImageError
 from vit_demo.ui.api import add_api
+from vit_demo.ui.guard import Blocks
 from vit_demo.ui.html import (
     EXAMPLES,
     answer_html,
@@ -81,7 +82,7 @@ def make(
 def build(server: Server, default: str) -> gr.Blocks:
     """The whole page, ready to launch with `launch_options`."""
     gr.set_static_paths([server.store.folder])
-    with gr.Blocks(title="ViT Demo", analytics_enabled=False, fill_width=True) as demo:
+    with Blocks(title="ViT Demo", analytics_enabled=False, fill_width=True) as demo:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
         add_api(server, default)

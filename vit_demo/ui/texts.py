@@ -203,7 +203,7 @@ CURATED = (
 
 
 def words(language: str | None) -> dict[str, str]:
-    return TEXTS.get(language or "en", ENGLISH)
+    return TEXTS.get(language, ENGLISH) if isinstance(language, str) else ENGLISH
 
 
 def language_of(wanted: str | None) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import gradio as gr
 from starlette.middleware import Middleware
 
+from vit_demo.ui.guard import ClosedDoors
 from vit_demo.ui.limits import FILE_BYTES, BodyLimit
 
 HERE = Path(__file__).parent
@@ -18,7 +19,7 @@ def launch_options() -> dict:
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
-        "app_kwargs": {"middleware": [Middleware(BodyLimit)]},
+        "app_kwargs": {"middleware": [Middleware(ClosedDoors), Middleware(BodyLimit)]},
         "show_error": False,
         "quiet": True,
     }

@@ -1,0 +1,93 @@
+"""What a visitor may name: files that he has sent, and nothing else.
+
+Gradio fetches addresses on a visitor's behalf: a file in any value of any request may be one, and so may
+what stands behind /gradio_api/file=. It keeps away from private networks, but a server that can be sent
+to any host of the world, or made to look up its name, is a tool in a stranger's hand. Pictures come here
+as files; so nothing is ever fetched.
+
+And what does not fit its place at all (a list where a number belongs) would end in an empty error.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import gradio as gr
+from gradio.utils import get_upload_folder
+
+ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
+CLOSED = re.compile(  # doors of Gradio's that this page has no use for
+    r"/(proxy=|process_recording|deep_link|vibe-|undo-vibe|dev/reload|stream/|monitoring)"
+    r"|/file[=/]" + ADDRESS.pattern,
+    re.IGNORECASE,
+)
+log = logging.getLogger("vit_demo")
+
+
+class Blocks(gr.Blocks):
+    """The page, with a look at what was sent before any of it is used."""
+
+    async def preprocess_data(self, block_fn, inputs: list, *rest, **options):
+        for path in paths_in(inputs):
+            if ADDRESS.match(path):
+                refuse("Give a file, not an address: save the picture first, then choose it.")
+            if not was_sent(path):  # Gradio looks only where a mark says that this is a file
+                refuse("There is no such picture here; send it, and choose it again in step 1.")
+        try:
+            return await super().preprocess_data(block_fn, inputs, *rest, **options)
+        except gr.Error as error:
+            error.print_exception = False
+            error.message = short(error.message)
+            raise
+        except Exception as error:  # noqa: BLE001 (whatever it is, it came from outside)
+            log.info("a request that does not fit: %s", short(error))
+            refuse("The request does not fit this page; check the values, send pictures as files.")
+
+
+def refuse(message: str) -> NoReturn:
+    raise gr.Error(message, print_exception=False) from None
+
+
+def was_sent(path: str) -> bool:
+    """Is it in the folder for uploads, wherever its dots and links lead?"""
+    try:
+        return Path(path).resolve().is_relative_to(Path(get_upload_folder()).resolve())
+    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, links in a ring
+        return False
+
+
+def paths_in(value: Any) -> Iterator[str]:
+    """Everything in a request that could be taken for the path of a file."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            if isinstance(value.get("path"), str):
+                yield value["path"]
+            waiting += value.values()
+        elif isinstance(value, list | tuple):
+            waiting += value
+
+
+def short(text: object) -> str:
+    text = " ".join(str(text).split())
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+class ClosedDoors:
+    """ASGI middleware: addresses and doors that are not for visitors get 403."""
+
+    def __init__(self, app: Callable):
+        self.app = app
+
+    async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
+        if scope["type"] != "http" or not CLOSED.search(scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        text = "This is not for visitors; send pictures as files."
+        headers = [(b"content-type", b"application/json")]
+        await send({"type": "http.response.start", "status": 403, "headers": headers})
+        await send({"type": "http.response.body", "body": json.dumps({"detail": text}).encode()})
