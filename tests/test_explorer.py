@@ -1,5 +1,6 @@
 """What the explorer sends to the browser. What the browser makes of it: tests/browser."""
 
+import base64
 import json
 
 import numpy as np
@@ -9,7 +10,9 @@ from models import WITH_HEAD, noise, small_classifier
 from PIL import Image
 
 from vit_demo import attention
+from vit_demo.class_maps import CLASS_MAPS
 from vit_demo.explain import Explanation
+from vit_demo.faithful import random_map
 from vit_demo.ui import explorer
 
 SHAPES = WITH_HEAD | {"headless, wide": {"num_classes": 0, "image_size": (16, 48)}}
@@ -185,8 +188,23 @@ def test_component():
 
     asked = []
     with gr.Blocks():
-        component = explorer.make_explorer(lambda request: asked.append(request) or {"data": ""})
+        component = explorer.make_explorer(
+            lambda request: asked.append(request) or {"data": ""},
+            lambda request: asked.append(request) or {"classes": {}},
+        )
     assert component.elem_id == "explorer" and component.value is None
     assert "ViTExplorer" in component.js_on_load
     component.explorer_rows({"id": "x", "query": [0, 1]})
-    assert asked == [{"id": "x", "query": [0, 1]}]
+    component.explorer_classes({"id": "x", "labels": [3]})
+    assert asked == [{"id": "x", "query": [0, 1]}, {"id": "x", "labels": [3]}]
+
+
+def test_class_maps_are_the_librarys():
+    e = explain(registers=3)
+    found = explorer.class_maps(e, [4, 0])
+    assert list(found) == ["4", "0"] and found["4"]["name"] == "label 4"
+    assert found["0"]["probability"] == pytest.approx(float(e.logits.softmax(dim=-1)[0]))
+    maps = np.frombuffer(base64.b64decode(found["4"]["data"]), "<f4").reshape(4, e.N)
+    for values, name in zip(maps, CLASS_MAPS, strict=False):
+        np.testing.assert_array_equal(values, getattr(e, name)(4, tokens=True))
+    np.testing.assert_array_equal(maps[3, 4:].reshape(e.grid), random_map(e))

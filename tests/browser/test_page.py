@@ -393,7 +393,7 @@ def test_keyboard_alone(arrive):
     after_new_result(page, lambda: page.keyboard.press("Enter"))
     tab_to("#fit input[value=pad]")
     after_new_result(page, lambda: page.keyboard.press("Space"))
-    tab_to("ol.answer li")
+    tab_to("ol.answer .ask")
     tab_to("#explorer canvas.vx-picture")
     tab_to("#take [data-kind=json]")
     with page.expect_download():

@@ -5,11 +5,14 @@
 //   state     settings, their words, their Python   wall      the wall of heads
 
 let serial = 0;
+const OF_PICTURE = { query: null, label: null, minus: null }; // these do not outlive a picture
 
 /** Everything one explorer knows. The functions of all files take it as their first argument. */
-function createExplorer(root, { texts, colours, onState = () => {}, ask = null }) {
+function createExplorer(root, { texts, colours, onState = () => {}, ask = null, askClasses = null }) {
   const explorer = {
-    root, texts, onState, ask, // `ask(query)` fetches a blob of rows; null without a server
+    root, texts, onState,
+    ask, askClasses, // fetch a query's rows, some classes' maps; null without a server
+    classes: new Map(), lastPlain: DEFAULTS.map, trouble: "", // what is known of classes, by number
     id: `vitx${++serial}`, words: texts.en, tables: colourTables(colours), ui: {},
     data: null, maps: null, picture: null, grey: null, // of one picture
     wish: {}, state: { ...DEFAULTS }, lastHead: null, // what was asked for, and what fits this model
@@ -29,13 +32,16 @@ function createExplorer(root, { texts, colours, onState = () => {}, ask = null }
 function setState(explorer, changes, quiet = false) {
   const { data, maps, state: before } = explorer;
   if (!data) return;
-  const state = fitting({ ...before, ...withHead(explorer, changes) }, maps, data.grid);
+  const state = fitting({ ...before, ...withHead(explorer, changes) }, maps, data);
   explorer.state = state;
+  explorer.trouble = "";
+  if (!isClass(state)) explorer.lastPlain = state.map;
   explorer.wish = { ...explorer.wish, ...state, layer: state.layer === maps.L - 1 ? -1 : state.layer };
   if (before.map !== state.map) fillHeads(explorer);
   sync(explorer);
   const unknown = state.query && !maps.knows(state.query);
   if (unknown || maps.needsRows(state, state.query)) fetchRows(explorer, state.query);
+  fetchClasses(explorer);
   draw(explorer, "picture", "wall");
   if (!quiet) tell(explorer);
 }
@@ -67,6 +73,39 @@ function fetchRows(explorer, query) {
   }).catch((error) => {
     if (maps === explorer.maps) announce(explorer, String(error.message || error));
   }).finally(() => { if (asking.get(key) === maps) asking.delete(key); });
+}
+
+/** The maps of a class come when somebody asks for it, once. */
+function fetchClasses(explorer) {
+  const { state, classes, askClasses, asking, maps } = explorer;
+  const missing = [state.label, state.minus].filter((label) => label !== null && !classes.has(label));
+  const key = `classes ${missing}`;
+  if (!missing.length || asking.has(key)) return;
+  if (!askClasses) { // a page without a server: only what is in the file
+    const [first] = classes.keys(), other = first !== undefined && !classes.has(state.label);
+    return explorer.set(other ? { label: first, minus: null } : { map: explorer.lastPlain });
+  }
+  asking.set(key, maps);
+  askClasses(missing).then((found) => {
+    if (maps !== explorer.maps) return;
+    rememberClasses(explorer, found);
+    sync(explorer);
+    draw(explorer, "picture");
+  }).catch((error) => {
+    if (maps !== explorer.maps) return;
+    explorer.set({ map: explorer.lastPlain });
+    explorer.trouble = String(error.message || error);
+    announce(explorer, explorer.trouble);
+  }).finally(() => { if (asking.get(key) === maps) asking.delete(key); });
+}
+
+/** `found`: {number: {name, probability, data}}; data are (CLASS_MAPS x N) numbers in base64. */
+function rememberClasses({ classes, maps: { N } }, found) {
+  for (const [label, { name, probability, data }] of Object.entries(found)) {
+    const all = new Float32Array(fromBase64(data).buffer), known = { name, probability };
+    CLASS_MAPS.forEach((map, k) => { known[map] = all.subarray(k * N, (k + 1) * N); });
+    classes.set(+label, known);
+  }
 }
 
 function togglePlay(explorer) {
@@ -107,14 +146,16 @@ function draw(explorer, ...parts) {
 // ---- The outside
 
 /** Show a picture's data; its settings are those of before, then those in `changes`. */
-async function show(explorer, buffer, changes = {}) {
+async function show(explorer, buffer, changes = {}, classes = {}) {
   const mine = ++explorer.load, data = decode(buffer), [w, h] = data.picture.size;
   const picture = await createImageBitmap(new Blob([data.arrays.picture], { type: data.picture.kind }));
   if (mine !== explorer.load) return;
   clearInterval(explorer.playing);
-  const maps = createMaps(data), wish = { ...explorer.wish, query: null, ...changes };
-  Object.assign(explorer, { data, maps, picture, grey: greyCanvas(picture), wish,
-    state: fitting(wish, maps, data.grid), playing: null, hover: null, cursor: null });
+  const maps = createMaps(data), wish = { ...explorer.wish, ...OF_PICTURE, ...changes };
+  Object.assign(explorer, { data, maps, picture, grey: greyCanvas(picture), wish, shown: null,
+    state: fitting(wish, maps, data), playing: null, hover: null, cursor: null });
+  explorer.classes.clear();
+  rememberClasses(explorer, classes);
   explorer.base.key = null;
   Object.assign(explorer.wall, { key: null, job: null, layers: [], scale: null });
   explorer.ui.stage.style.setProperty("--vx-aspect", w / h);
@@ -157,28 +198,43 @@ function mount(root, { css, language, ...setup }) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themed);
   root.addEventListener("language", (event) => speak(explorer, event.detail));
   root.explorer = {
-    show: (buffer, changes) => show(explorer, buffer, changes),
+    show: (buffer, changes, classes) => show(explorer, buffer, changes, classes),
     clear: (text) => clear(explorer, text),
     set: explorer.set,
+    leaveClass: () => explorer.set({ map: explorer.lastPlain }),
     speak: (wanted) => speak(explorer, wanted),
     message: (text) => message(explorer, text),
     python: () => pythonOf(explorer),
     sheet: () => sheetOf(explorer),
     get state() { return { ...explorer.state }; },
     get maps() { return explorer.maps; },
+    get data() { return explorer.data; },
+    get picture() { return explorer.picture; },
+    get grey() { return explorer.grey; },
+    get tables() { return explorer.tables; },
+    get classes() { return explorer.classes; },
+    get values() { // of the locked map, or null
+      const vector = explorer.data && baseVector(explorer);
+      return vector && patchValues(explorer, vector);
+    },
   };
   return root.explorer;
 }
 
 /** As a Gradio component: the value names an address, from which the data are fetched. */
-function mountComponent(root, { trigger, props, watch, ask, ...setup }) {
+function mountComponent(root, { trigger, props, watch, ask, askClasses, ...setup }) {
   let current = {}, coming = {}, turn = 0; // what is shown, what is on its way
   const askRows = async (query) => {
-    const answer = await ask({ id: current.id, query });
+    const answer = await ask({ id: current.id, query, language: root.lang });
     if (!answer || answer.error) throw new Error(answer?.error || "?");
     return fromBase64(answer.data).buffer;
   };
-  const explorer = mount(root, { ...setup, language: props.language, ask: askRows,
+  const askLabels = async (labels) => {
+    const answer = await askClasses({ id: current.id, labels, language: root.lang });
+    if (!answer || answer.error) throw new Error(answer?.error || "?");
+    return answer.classes;
+  };
+  const explorer = mount(root, { ...setup, language: props.language, ask: askRows, askClasses: askLabels,
     onState: (state) => trigger("change", state) });
 
   async function load(value, mine) {
@@ -221,11 +277,12 @@ function mountComponent(root, { trigger, props, watch, ask, ...setup }) {
 }
 
 /** As a page of its own: the data are inside. */
-function mountPage(root, setup, { language, state }) {
+function mountPage(root, setup, { language, state, classes }) {
   const explorer = mount(root, { ...setup, language });
-  explorer.show(fromBase64(document.getElementById("vitx-data").textContent).buffer, state);
+  explorer.show(fromBase64(document.getElementById("vitx-data").textContent).buffer, state, classes);
   return explorer;
 }
 
 globalThis.ViTExplorer = { decode, maths: { step, normalise, discarder, createMaps, enlarge, scaleOf },
-  mount, mountComponent, mountPage };
+  mount, mountComponent, mountPage, el, fill, percent, canvasOf, drawMap, fitCanvas, gradient, scaleAround,
+  shortName, ARROWS };

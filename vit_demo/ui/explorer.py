@@ -19,7 +19,7 @@ those are fetched when somebody asks (`query_rows`).
 import base64
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -32,8 +32,10 @@ from PIL import Image
 from torch import Tensor
 
 from vit_demo.attention import attention_distance, attention_entropy
+from vit_demo.class_maps import CLASS_MAPS
 from vit_demo.explain import Explanation, Query
-from vit_demo.render import COLOUR_MAPS
+from vit_demo.faithful import random_map
+from vit_demo.render import COLOUR_MAPS, DIFFERENCES
 from vit_demo.ui.explorer_texts import EXPLORER_TEXTS
 
 if TYPE_CHECKING:
@@ -81,7 +83,8 @@ def payload(explanation: Explanation) -> bytes:
         "fit": e.view.fit,
         "full": full,
         "picture": {"kind": kind, "size": list(e.view.picture.size), "crisp": CRISP_SIDE},
-        "top": [[p.label, p.probability] for p in e.top(10)] if e.labels else [],
+        "top": [[p.label, p.probability, p.index] for p in e.top(10)] if e.labels else [],
+        "classes": len(e.labels),
     }
     return pack(header, arrays)
 
@@ -119,6 +122,22 @@ def query_rows(explanation: Explanation, query: Query) -> bytes:
         )
     arrays = coded("from", rows, np.uint16) | coded("to", columns, np.uint16, shares=False)
     return pack({"query": query}, arrays)
+
+
+def class_maps(explanation: Explanation, labels: Sequence[int]) -> dict[str, dict]:
+    """What the explorer knows of some classes: names, probabilities, and the maps of CLASS_MAPS
+    with a random one, (4, N) as base64."""
+    e, probabilities = explanation, explanation.logits.softmax(dim=-1)
+    chance = torch.zeros(e.N)
+    chance[e.config.prefix_tokens :] = random_map(e).flatten()
+    e.relevance(list(labels), tokens=True)  # one pass for all of them
+    found = {}
+    for label in labels:
+        maps = [*(e.class_map(name, label, tokens=True) for name in CLASS_MAPS), chance]
+        data = base64.b64encode(torch.stack(maps).numpy().astype("<f4").tobytes()).decode()
+        about = {"name": e.labels[label], "probability": float(probabilities[label])}
+        found[str(label)] = about | {"data": data}
+    return found
 
 
 def coded(
@@ -177,7 +196,10 @@ def unpack(blob: bytes) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def make_explorer(
-    fetch_query: Callable[[dict], dict], elem_id: str = "explorer", **options: Any
+    fetch_query: Callable[[dict], dict],
+    fetch_classes: Callable[[dict], dict],
+    elem_id: str = "explorer",
+    **options: Any,
 ) -> "gr.HTML":
     """The explorer as a Gradio component.
 
@@ -185,6 +207,7 @@ def make_explorer(
     fetches `url`, where the server put a `payload`, and starts with `state`, if that is given.
     `fetch_query({"id": ..., "query": [row, column] or None})` returns {"data": base64 of
     `query_rows`} or {"error": message}; it is asked for lean payloads only.
+    `fetch_classes({"id": ..., "labels": [...]})` returns {"classes": `class_maps`} or the error.
     The component's `change` event carries the state; the same event without a state is Gradio's own
     and says that the value was set. The property `language` ("en", "ko") may change at any time.
     """
@@ -193,8 +216,13 @@ def make_explorer(
     def explorer_rows(request: dict) -> dict:
         return fetch_query(request)
 
+    def explorer_classes(request: dict) -> dict:
+        return fetch_classes(request)
+
     start = """
-        const words = {...SETUP, trigger, props, watch, ask: (request) => server.explorer_rows(request)};
+        const words = {...SETUP, trigger, props, watch,
+            ask: (request) => server.explorer_rows(request),
+            askClasses: (request) => server.explorer_classes(request)};
         ViTExplorer.mountComponent(element.querySelector(".vitx"), words);
     """
     options.setdefault("language", None)
@@ -204,7 +232,7 @@ def make_explorer(
         js_on_load=f"{script()}\nconst SETUP = {setup()};\n{start}",
         apply_default_css=False,
         elem_id=elem_id,
-        server_functions=[explorer_rows],
+        server_functions=[explorer_rows, explorer_classes],
         **options,
     )
 
@@ -212,10 +240,19 @@ def make_explorer(
 def standalone_html(
     explanation: Explanation, language: str = "en", state: dict | None = None
 ) -> str:
-    """The explorer as one file: no server, no network, all inside."""
+    """The explorer as one file: no server, no network, all inside. Of the class maps it has those
+    that somebody has asked for, so that nothing new is computed."""
+    asked = [
+        label
+        for label in ((state or {}).get(key) for key in ("label", "minus"))
+        if label is not None
+    ]
+    known = dict.fromkeys([*asked, *explanation.class_vectors])
+    classes = class_maps(explanation, list(known)) if known else {}
     data = base64.b64encode(payload(explanation)).decode()
     language = language if language in EXPLORER_TEXTS else "en"
-    options = json.dumps({"language": language, "state": state or {}}).replace("<", "\\u003c")
+    options = {"language": language, "state": state or {}, "classes": classes}
+    options = json.dumps(options).replace("<", "\\u003c")
     title = escape(f"{explanation.model_name}: {EXPLORER_TEXTS[language]['page_title']}")
     return f"""<!doctype html>
 <html lang="{language}">
@@ -250,6 +287,7 @@ def script() -> str:
 def setup() -> str:
     """What the script needs besides the data: its looks, its words, its colours. As JSON."""
     colours = {name: colour_table(name) for name in COLOUR_MAPS}
+    colours["difference"] = colour_table(DIFFERENCES)
     words = {"css": beside("explorer.css"), "texts": EXPLORER_TEXTS, "colours": colours}
     return json.dumps(words, ensure_ascii=False).replace("<", "\\u003c")
 

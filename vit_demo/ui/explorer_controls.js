@@ -17,11 +17,11 @@ function el(tag, options = {}, ...children) {
 // ---- Kinds of controls
 
 /** A row of radio buttons that looks like one switch. `options`: [value, text], ... */
-function choice({ ui, id, t, set }, key, options, hints = {}) {
+function choice({ ui, id, t, set }, key, options, hints = {}, change = (value) => set({ [key]: value })) {
   ui[key] = el("div", { class: "vx-choice", role: "radiogroup", "aria-label": t(key) });
   for (const [value, text] of options) {
     const input = el("input", { type: "radio", name: `${id}-${key}`, value: String(value),
-      onchange: () => set({ [key]: value }) });
+      onchange: () => change(value) });
     ui[key].append(el("label", { title: hints[value] }, input, el("span", {}, text)));
   }
   return ui[key];
@@ -76,15 +76,20 @@ function build(explorer) {
 
 function pictureSection(explorer) {
   const { ui, id, t, set } = explorer;
-  const hints = Object.fromEntries(CHOICES.map.map((key) => [key, t(`${key}_hint`)]));
+  const kinds = [...PLAIN_MAPS, "class"]; // the last stands for all class maps
+  const hints = Object.fromEntries(kinds.map((key) => [key, t(`${key}_hint`)]));
+  const kind = choice(explorer, "map", kinds.map((key) => [key, t(key)]), hints,
+    (map) => set({ map: map === "class" ? "relevance" : map }));
+  const method = select(explorer, "method", CLASS_MAPS.map((key) => [key, t(key)]), (map) => set({ map }));
   const chooseHead = (value) => set({ head: /^\d+$/.test(value) ? +value : value });
   ui.play = el("button", { type: "button", class: "vx-play", onclick: () => togglePlay(explorer) });
   ui.say = el("p", { class: "vx-say", id: `${id}-say` });
   return el("section", { class: "vx-explorer", "aria-label": t("explorer") },
     el("header", {}, el("h2", {}, t("explorer")), tools(explorer)),
-    el("div", { class: "vx-row" }, choice(explorer, "map", CHOICES.map.map((key) => [key, t(key)]), hints),
+    el("div", { class: "vx-row" }, kind,
       el("span", { class: "vx-head" }, el("label", { for: `${id}-head` }, t("head")),
-        select(explorer, "head", [], chooseHead))),
+        select(explorer, "head", [], chooseHead)),
+      el("span", { class: "vx-head" }, el("label", { for: `${id}-method` }, t("method")), method)),
     stage(explorer),
     el("div", { class: "vx-row vx-layer" }, ui.play, range(explorer, "layer", 0, 0, 1)),
     queryRow(explorer),
@@ -117,7 +122,8 @@ function queryRow(explorer) {
   ui.query = el("strong", { class: "vx-query-name" });
   ui.verb = el("span", { class: "vx-muted" });
   ui.backText = el("span");
-  ui.back = el("button", { type: "button", class: "vx-back", onclick: () => set({ query: null }) },
+  ui.back = el("button", { type: "button", class: "vx-back", 
+    onclick: () => set(isClass(explorer.state) ? { map: explorer.lastPlain } : { query: null }) },
     "\u2715 ", ui.backText);
   return el("div", { class: "vx-row vx-query" }, el("span", {}, ui.verb, " ", ui.query), ui.back,
     el("span", { class: "vx-grow" }),
@@ -184,7 +190,7 @@ function sync(explorer) {
   root.classList.toggle("vx-empty", !data);
   for (const node of root.querySelectorAll("input, select, button")) node.disabled = !data;
   for (const key of ["map", "direction", "below", "smooth", "scale", "sort"]) {
-    const chosen = String(state[key]);
+    const chosen = key === "map" && isClass(state) ? "class" : String(state[key]);
     for (const input of ui[key].querySelectorAll("input")) input.checked = input.value === chosen;
   }
   for (const key of ["residual", "discard", "opacity"]) {
@@ -196,10 +202,14 @@ function sync(explorer) {
   ui.play.textContent = playing ? "\u275a\u275a" : "\u25b6";
   ui.play.title = t(playing ? "pause" : "play");
   ui.play.setAttribute("aria-label", ui.play.title);
-  ui.verb.textContent = `${t(state.direction === "to" ? "query_to" : "query_from")}:`;
-  ui.back.hidden = !state.query;
+  const verb = isClass(state) ? "query_for" : state.direction === "to" ? "query_to" : "query_from";
+  ui.verb.textContent = `${t(verb)}:`;
+  ui.back.hidden = !state.query && !isClass(state);
+  ui.method.parentElement.hidden = !isClass(state);
+  ui.head.parentElement.hidden = ui.direction.hidden = isClass(state);
   if (data) syncWithModel(explorer);
   else ui.layer_out.textContent = ui.query.textContent = "";
+  root.dispatchEvent(new CustomEvent("vitx-state", { bubbles: true }));
 }
 
 /** What depends on the model: how many layers, which settings it allows. */
@@ -207,25 +217,45 @@ function syncWithModel(explorer) {
   const { data, maps, state, ui, ask, t } = explorer;
   ui.layer.max = maps.L - 1;
   ui.layer.value = state.layer;
-  ui.layer_out.textContent = t("layer_of", { layer: state.layer + 1, layers: maps.L });
+  ui.layer_out.textContent = isClass(state) ? t("layer_all")
+    : t("layer_of", { layer: state.layer + 1, layers: maps.L });
   ui.layer.setAttribute("aria-valuetext", ui.layer_out.textContent);
   ui.head.value = state.head;
-  ui.backText.textContent = ui.back.title = t("back", { readout: readoutName(explorer) });
+  ui.backText.textContent = ui.back.title = isClass(state) ? t("back_class")
+    : t("back", { readout: readoutName(explorer) });
   ui.back.setAttribute("aria-label", ui.back.title);
   ui.direction.querySelector("[value=to]").disabled = state.map !== "attention" || !(maps.full || ask);
-  ui.residual.disabled = ui.discard.disabled = state.map === "attention";
+  ui.residual.disabled = ui.discard.disabled = state.map === "attention" || isClass(state);
   ui.discard.disabled ||= !maps.full && data.readout[1] - data.readout[0] > 1;
   const fixed = state.map !== "head_rollout" || !maps.full;
   for (const input of ui.below.querySelectorAll("input")) input.disabled = fixed;
   ui.below.title = maps.full ? "" : t("lean_off");
+  syncClass(explorer);
 }
 
-function showLegend({ ui, state, tables, t }, key, scale) {
-  const [low, bar, high, note] = ui[key].children;
-  bar.style.background = gradient(tables[state.colours]);
-  low.textContent = scale ? percent(scale.low) : "";
-  high.textContent = scale ? `${scale.clipped ? "\u2265 " : ""}${percent(scale.high)}` : "";
-  note.textContent = t(state.direction === "to" ? "legend_to" : "legend");
+/** What a class map has nothing to do with is off, and says why. */
+function syncClass({ data, state, ui, ask, classes, t }) {
+  const off = isClass(state), why = off ? t("class_off") : "";
+  ui.method.value = off ? state.map : "relevance";
+  ui.method.querySelector("[value=random]").disabled = state.minus !== null;
+  for (const key of ["layer", "play"]) ui[key].disabled = off;
+  for (const input of ui.scale.querySelectorAll("input")) input.disabled = off;
+  ui.colours.disabled = state.minus !== null;
+  ui.layer.closest(".vx-row").title = ui.scale.title = why;
+  const button = ui.map.querySelector("[value=class]"), none = !data.classes || !(ask || classes.size);
+  button.disabled = none;
+  button.parentElement.title = t(none ? (data.classes ? "class_absent" : "class_none") : "class_hint");
+}
+
+function showLegend(explorer, key, scale) {
+  const { ui, state, tables, t } = explorer, [low, bar, high, note] = ui[key].children;
+  const one = key === "legend" && isClass(state), say = one ? (x) => amount(explorer, x) : percent;
+  const kind = state.minus !== null ? "difference" : state.map === "gradient_rollout" ? "share"
+    : state.map === "random" ? "random" : "logit";
+  bar.style.background = gradient(one ? tableOf(state, tables) : tables[state.colours]);
+  low.textContent = scale ? say(scale.low) : "";
+  high.textContent = scale ? `${scale.clipped ? "\u2265 " : ""}${say(scale.high)}` : "";
+  note.textContent = t(one ? `legend_${kind}` : state.direction === "to" ? "legend_to" : "legend");
 }
 
 /** For those who hear the page. */

@@ -34,6 +34,13 @@ function scaleOf(lists, top = 1, skip = -1) {
   return { low, high: Math.max(high, low + 1e-12), clipped };
 }
 
+/** Zero in the middle: for differences. */
+function scaleAround(list) {
+  let most = 1e-12;
+  for (const value of list) most = Math.max(most, Math.abs(value));
+  return { low: -most, high: most, clipped: false };
+}
+
 /** Values to opaque pixels. */
 function paint(values, table, { low, high }, pixels) {
   const factor = 256 / (high - low); // as matplotlib cuts 0..1 into 256

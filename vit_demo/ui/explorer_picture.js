@@ -7,15 +7,24 @@ const pointed = ({ cursor, hover }) => cursor || hover;
 /** The query whose map is on screen: a locked one, else the patch under the pointer. */
 function shownQuery(explorer) {
   const { state, follow, peek } = explorer;
+  if (isClass(state)) return null; // its map does not depend on who asks
   return state.query || !follow || peek ? state.query : pointed(explorer);
 }
 
 /** The locked map: what the tooltip's numbers are about. */
 function baseVector(explorer) {
   const { state, maps } = explorer, { map, layer, head, direction, below, residual, discard, query } = state;
+  if (isClass(state)) return classVector(explorer);
   const key = JSON.stringify([map, layer, head, direction, below, residual, discard, query]);
   if (explorer.base.key !== key) explorer.base = { key, vector: maps.mapOf(state, query) };
   return explorer.base.vector;
+}
+
+/** The map of a class, or of one class minus another; null while it has not been fetched. */
+function classVector({ state: { map, label, minus }, classes }) {
+  const [plus, less] = [label, minus].map((one) => classes.get(one)?.[map]);
+  if (!plus || minus === null) return plus ?? null;
+  return less ? plus.map((value, k) => value - less[k]) : null;
 }
 
 /** The query's map; while its rows are missing, the mean of the heads and a note that says so. */
@@ -23,6 +32,7 @@ function vectorAndNote(explorer, query) {
   const { state, maps, ask, t } = explorer;
   const vector = same(query, state.query) ? baseVector(explorer) : maps.mapOf(state, query);
   if (vector) return { vector, note: "" };
+  if (isClass(state)) return { vector, note: t("loading") };
   if (ask) {
     clearTimeout(explorer.dwell);
     explorer.dwell = setTimeout(() => fetchRows(explorer, query), state.query ? 0 : 120);
@@ -38,11 +48,14 @@ function drawPicture(explorer) {
   const began = performance.now(), box = ui.canvas.getBoundingClientRect();
   const ratio = fitCanvas(ui.canvas, box.width, box.height), context = ui.canvas.getContext("2d");
   const { width, height } = ui.canvas;
-  context.clearRect(0, 0, width, height);
-  if (!data) return;
+  if (!data) return context.clearRect(0, 0, width, height);
   const query = shownQuery(explorer), { vector, note } = vectorAndNote(explorer, query);
+  if (!vector) return void (ui.say.textContent = note); // what was there before stays until it comes
+  context.clearRect(0, 0, width, height);
   const values = patchValues(explorer, vector), own = query ? patchIndex(explorer, query) : -1;
-  const scale = state.scale === "shared" && wall.scale ? wall.scale : scaleOf([values], 1, own);
+  const shared = state.scale === "shared" && wall.scale && !isClass(state);
+  const scale = state.minus !== null ? scaleAround(values)
+    : shared ? wall.scale : scaleOf([values], 1, own);
   explorer.shown = { query, vector, values, scale, note };
   paintPicture(explorer, context, width, height);
   const mark = (patch, inner, line) =>
@@ -52,7 +65,7 @@ function drawPicture(explorer) {
   if (patch && !same(patch, query)) mark(patch, "#fffc", 1);
   drawTip(explorer, patch, box);
   ui.query.textContent = queryName(explorer, query);
-  ui.say.textContent = note || caption(explorer);
+  ui.say.textContent = explorer.trouble || note || caption(explorer);
   showLegend(explorer, "legend", scale);
   root.dataset.drawn = String(++explorer.drawn);
   root.dataset.drawMs = (performance.now() - began).toFixed(2);
@@ -64,9 +77,11 @@ function paintPicture({ data, picture, grey, peek, shown, state, tables }, conte
   context.imageSmoothingEnabled = Math.max(...data.picture.size) > data.picture.crisp;
   context.drawImage(peek ? picture : grey, 0, 0, width, height);
   if (peek) return;
-  const looks = { ...state, table: tables[state.colours], scale: shown.scale };
+  const looks = { ...state, table: tableOf(state, tables), scale: shown.scale };
   drawMap(context, width, height, shown.values, data.grid, looks);
 }
+
+const tableOf = ({ minus, colours }, tables) => tables[minus === null ? colours : "difference"];
 
 function drawTip(explorer, patch, box) {
   const { root, data, state, learned, ui: { tip }, t } = explorer;
@@ -74,7 +89,7 @@ function drawTip(explorer, patch, box) {
   if (!patch) return void delete root.dataset.tip;
   const name = t("tip_patch", fromOne(patch)), value = valueAt(explorer, patch);
   tip.replaceChildren(el("b", {}, name), el("span", {}, `${value} · ${queryName(explorer, state.query)}`));
-  if (!learned) tip.append(el("small", {}, t(same(patch, state.query) ? "tip_back" : "tip_choose")));
+  if (!learned && !isClass(state)) tip.append(el("small", {}, t(same(patch, state.query) ? "tip_back" : "tip_choose")));
   root.dataset.tip = `${name} ${value}`;
   const [row, col] = patch, [rows, cols] = data.grid, cell = box.height / rows;
   const x = (col + 0.5) * box.width / cols, y = row * cell, w = tip.offsetWidth, h = tip.offsetHeight;
@@ -83,8 +98,8 @@ function drawTip(explorer, patch, box) {
 }
 
 function valueAt(explorer, patch) {
-  const vector = baseVector(explorer) ?? explorer.shown.vector;
-  return percent(patchValues(explorer, vector)[patchIndex(explorer, patch)]);
+  const vector = baseVector(explorer) ?? explorer.shown?.vector;
+  return vector && amount(explorer, patchValues(explorer, vector)[patchIndex(explorer, patch)]);
 }
 
 // ---- Pointer and keys
@@ -120,6 +135,10 @@ function patchAt({ ui, data }, event) {
 }
 
 function choosePatch(explorer, patch) {
+  if (isClass(explorer.state)) { // a class map asks for no patch; its value there is what one gets
+    explorer.cursor = patch;
+    return draw(explorer, "picture");
+  }
   explorer.learned = true;
   explorer.hover = explorer.cursor = null; // what was chosen is shown; nothing else competes with it
   explorer.set({ query: same(patch, explorer.state.query) ? null : patch });
@@ -180,7 +199,7 @@ function sheetOf(explorer) {
     title: data.model + (best ? `: ${best[0].split(",")[0]} ${percent(best[1])}` : ""),
     words: ui.say.textContent,
     legend: [low, high, note],
-    table: tables[state.colours],
+    table: tableOf(state, tables),
     drawing: (context, width, height) => {
       paintPicture(explorer, context, width, height);
       if (shown.query) framePatch(context, shown.query, data.grid, width, height, "#fff", 3);
@@ -191,7 +210,8 @@ function sheetOf(explorer) {
 function savePng(explorer) {
   const { data, state: { map, layer, head } } = explorer;
   const model = data.model.split(/[\\/]/).pop(), which = isOne(head) ? head + 1 : head;
-  const name = `${model}-${map}-layer${layer + 1}-head-${which}.png`.replace(/[^\w.-]+/g, "_");
+  const what = isClass(explorer.state) ? className(explorer) : `layer${layer + 1}-head-${which}`;
+  const name = `${model}-${map}-${what}.png`.replace(/[^\p{L}\w.-]+/gu, "_");
   sheetOf(explorer).toBlob((blob) => {
     const link = el("a", { href: URL.createObjectURL(blob), download: name });
     link.click();

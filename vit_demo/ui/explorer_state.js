@@ -2,12 +2,15 @@
 
 const DEFAULTS = { map: "head_rollout", layer: -1, head: "mean", query: null, direction: "from",
   below: "mean", residual: 0.5, discard: 0, opacity: 0.55, smooth: false, colours: "inferno",
-  scale: "own", sort: "layer" };
-const CHOICES = { map: ["head_rollout", "rollout", "attention"], direction: ["from", "to"],
+  scale: "own", sort: "layer", label: null, minus: null };
+const PLAIN_MAPS = ["head_rollout", "rollout", "attention"]; // the same for every class
+const CLASS_MAPS = ["relevance", "gradient_rollout", "grad_cam", "random"]; // as `class_maps` packs them
+const CHOICES = { map: [...PLAIN_MAPS, ...CLASS_MAPS], direction: ["from", "to"],
   below: ["mean", "same"], scale: ["shared", "own"], sort: ["layer", "focus"],
   colours: ["inferno", "viridis", "cividis", "magma"] };
 const FUSIONS = ["mean", "max", "min"];
 
+const isClass = ({ map }) => CLASS_MAPS.includes(map);
 const isOne = (head) => typeof head === "number"; // otherwise all heads, fused
 const same = (a, b) => a === b || (a && b && a[0] === b[0] && a[1] === b[1]);
 
@@ -16,7 +19,7 @@ function clamp(x, low, high, other) {
 }
 
 /** A state that fits the model, whatever a link may say. */
-function fitting(state, { L, H, full, fusions }, grid) {
+function fitting(state, { L, H, full, fusions }, { grid, classes, top }) {
   const s = { ...DEFAULTS };
   for (const key of Object.keys(DEFAULTS)) if (state[key] !== undefined) s[key] = state[key];
   for (const [key, allowed] of Object.entries(CHOICES)) {
@@ -30,6 +33,14 @@ function fitting(state, { L, H, full, fusions }, grid) {
   s.smooth = s.smooth === true || s.smooth === "true";
   const inside = (x, k) => Number.isInteger(x) && x >= 0 && x < grid[k];
   if (!Array.isArray(s.query) || ![0, 1].every((k) => inside(s.query[k], k))) s.query = null;
+  if (isClass(s) && !classes) s.map = DEFAULTS.map;
+  const known = (label) => Number.isInteger(label) && label >= 0 && label < classes;
+  if (!isClass(s)) s.label = s.minus = null;
+  else {
+    if (!known(s.label)) s.label = top[0][2]; // the predicted one
+    if (!known(s.minus) || s.minus === s.label || s.map === "random") s.minus = null;
+    s.query = null;
+  }
   if (s.map !== "attention") s.direction = "from";
   if (!full) s.below = "mean";
   if (s.map === "rollout" && (isOne(s.head) || !fusions)) s.head = "mean";
@@ -50,7 +61,31 @@ function readoutName({ data, t }) {
   return t(data?.pool === "avg" ? "token_avg" : data?.readout[1] > 1 ? "token_two" : "token_cls");
 }
 
+/** A label in a few letters: the first of its names. */
+const shortName = (name) => name.split(",")[0];
+
+function labelName({ classes, data }, label) {
+  const found = classes.get(label)?.name ?? data.top.find(([, , index]) => index === label)?.[0];
+  return shortName(found ?? String(label));
+}
+
+/** Whose class map it is: "tabby", or "tabby - tiger cat". */
+function className(explorer) {
+  const { label, minus } = explorer.state;
+  return [label, minus].filter((one) => one !== null).map((one) => labelName(explorer, one)).join(" \u2212 ");
+}
+
+/** A value of the map as a visitor reads it: a share, or a number in units of the logit. */
+function amount({ state }, value) {
+  const sign = state.minus !== null && value > 0 ? "+" : "";
+  if (!isClass(state) || state.map === "gradient_rollout") {
+    return value < 0 ? `\u2212${percent(-value)}` : sign + percent(value);
+  }
+  return (sign + (+value.toPrecision(3))).replace("-", "\u2212");
+}
+
 function queryName(explorer, query) {
+  if (isClass(explorer.state)) return className(explorer);
   return query ? explorer.t("patch", fromOne(query)) : readoutName(explorer);
 }
 
@@ -60,8 +95,17 @@ function tileName({ data, maps, t }, [layer, head]) {
     distance: Math.round(distance[at]), entropy: entropy[at].toFixed(1) })}`;
 }
 
+function classCaption(explorer) {
+  const { state: { map, label, minus }, t } = explorer;
+  const values = { label: labelName(explorer, label), minus: minus === null ? "" : labelName(explorer, minus) };
+  if (minus !== null) return t("say_difference", values);
+  const shares = map === "gradient_rollout" ? prefixShares(explorer) : [];
+  return [t(`say_${map}`, values), ...shares].join(" ");
+}
+
 /** What is shown, as a sentence or two. */
 function caption(explorer) {
+  if (isClass(explorer.state)) return classCaption(explorer);
   const { state: { map, layer, head, direction, below }, shown, maps, t } = explorer;
   const one = isOne(head), { query } = shown, last = !query && layer === maps.L - 1;
   const asker = query ? t("the_patch", fromOne(query))
@@ -94,7 +138,11 @@ const literal = (text) => JSON.stringify(text);
 const number = (x) => String(+x.toPrecision(6));
 
 /** The call that makes the same map: `explanation.rollout(...)` and so on. */
-function pythonCall({ map, layer, head, query, direction, below, residual, discard }) {
+function pythonCall({ map, layer, head, query, direction, below, residual, discard, label, minus }) {
+  if (map === "random") return "faithful.random_map(explanation)";
+  if (label !== null) {
+    return [label, minus].filter((one) => one !== null).map((one) => `explanation.${map}(${one})`).join(" - ");
+  }
   const one = isOne(head), given = [layer];
   if (map === "attention") given.push(`head=${one ? head : literal(head)}`);
   if (query) given.push(`query=(${query.join(", ")})`);
@@ -108,19 +156,21 @@ function pythonCall({ map, layer, head, query, direction, below, residual, disca
   return `explanation.${call}(${given.join(", ")})${pick}`;
 }
 
-function pythonOf({ state, shown, data, maps }) {
+function pythonOf(explorer) {
+  const { state, shown, data, maps } = explorer;
+  const about = isClass(state) ? className(explorer) : `layer ${state.layer + 1} of ${maps.L}`;
   return [
     "import vit_demo",
-    "from vit_demo import render",
+    `from vit_demo import ${state.map === "random" ? "faithful, " : ""}render`,
     "",
     `classifier = vit_demo.load(${literal(data.model)})`,
     `explanation = classifier.explain("your-picture.jpg", fit=${literal(data.fit)})`,
-    `heat = ${pythonCall(state)}  # layer ${state.layer + 1} of ${maps.L}`,
+    `heat = ${pythonCall(state)}  # ${about}`,
     "picture = render.overlay(",
     "    explanation.view.picture,",
     "    heat,",
     `    opacity=${number(state.opacity)},`,
-    `    colour_map=${literal(state.colours)},`,
+    `    colour_map=${literal(state.minus === null ? state.colours : "RdBu_r")},`,
     `    smooth=${state.smooth ? "True" : "False"},`,
     `    scale=(${number(shown.scale.low)}, ${number(shown.scale.high)}),`,
     ")",

@@ -117,10 +117,11 @@ function drawFrames({ maps, state, wall }, context, ink, accent, paper) {
   const { layout, order, hover } = wall, { w, h, gap } = layout;
   order.forEach(([layer, head], index) => {
     const [x, y] = tilePlace(layout, index);
-    if (layer === state.layer && head === state.head) frame(context, x, y, w, h, accent, paper, 3);
+    const open = layer === state.layer && head === state.head && !isClass(state);
+    if (open) frame(context, x, y, w, h, accent, paper, 3);
     else if (index === hover) frame(context, x, y, w, h, ink, paper, 1.5);
   });
-  if (state.sort === "layer" && !isOne(state.head)) {
+  if (state.sort === "layer" && !isOne(state.head) && !isClass(state)) {
     const [x, y] = tilePlace(layout, (maps.L - 1 - state.layer) * maps.H);
     frame(context, x, y, maps.H * (w + gap) - gap, h, accent, paper, 2);
   }
@@ -168,7 +169,8 @@ function listenToWall(explorer) {
 
 function openTile(explorer, [layer, head]) {
   stopPlaying(explorer);
-  explorer.set({ layer, head, ...(explorer.state.map === "rollout" ? { map: "head_rollout" } : {}) });
+  const raw = explorer.state.map === "attention";
+  explorer.set({ layer, head, map: raw ? "attention" : "head_rollout" });
 }
 
 /** To the next tile; when no single head is chosen yet, to the layer's first. */

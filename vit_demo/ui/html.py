@@ -99,14 +99,36 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
         first, _, others = p.label.partition(",")
         others = f"<small>{escape(others.strip())}</small>" if others else ""
         percent = f"{100 * p.probability:.1f}"
+        why = escape(text["answer_why"])
+        less = escape(f"{first}: {text['answer_less']}", quote=True)
         rows.append(
-            f'<li tabindex="0" data-index="{p.index}" style="--share:{percent}%">'
+            f'<li data-index="{p.index}" style="--share:{percent}%">'
+            f'<button type="button" class="ask" aria-pressed="false" title="{why}">'
             f'<span class="label">{escape(first)}{others}</span>'
             f'<span class="bar" aria-hidden="true"></span>'
-            f'<span class="percent">{percent}\u2009%</span></li>'
+            f'<span class="percent">{percent}\u2009%</span></button>'
+            f'<button type="button" class="less" aria-pressed="false" aria-label="{less}" '
+            f'title="{escape(text["answer_less"])}">\u2212</button></li>'
         )
-    title = escape(text["answer_title"])
-    return f'<ol class="answer" aria-label="{title}">{"".join(rows)}</ol>'
+    title, hint = escape(text["answer_title"]), escape(text["answer_hint"])
+    return (
+        f'<p class="hint">{hint}</p><ol class="answer" aria-label="{title}">{"".join(rows)}</ol>'
+        f'<ol class="also" aria-label="{escape(text["search"])}" hidden></ol>'
+        + (search_html(len(explanation.labels), language) if len(explanation.labels) > 10 else "")
+    )
+
+
+def search_html(count: int, language: str) -> str:
+    """A field that finds any label of the model; `answer.js` fills its list."""
+    text = words(language)
+    label, none = escape(text["search_all"].format(count=count)), escape(text["search_none"])
+    return (
+        f'<div class="search"><input type="text" role="combobox" aria-expanded="false" '
+        f'aria-controls="found" aria-autocomplete="list" autocomplete="off" spellcheck="false" '
+        f'aria-label="{label}" placeholder="{label}" data-none="{none}">'
+        f'<ul id="found" role="listbox" aria-label="{escape(text["search"])}" hidden></ul>'
+        f'<p role="status"></p></div>'
+    )
 
 
 def take_html(shown: dict | None, language: str) -> str:
@@ -121,7 +143,7 @@ def take_html(shown: dict | None, language: str) -> str:
     image = f"assets/examples/{example_path(example).name}" if example else "picture.jpg"
     command = f"python -m vit_demo explain {image} --model {shown.get('model', DEFAULT)} --out maps"
     data = {key: shown.get(key) for key in ("id", "model", "example", "fit")}
-    notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed")}
+    notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed", "still")}
     return (
         f"<h2>{escape(text['take_title'])}</h2><p>{escape(text['take'])}</p>"
         f"<div class=\"files\" data-shown='{attribute(data)}' data-notes='{attribute(notes)}' "

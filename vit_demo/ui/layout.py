@@ -8,8 +8,7 @@ import gradio as gr
 from vit_demo.checkpoints import embedded
 from vit_demo.explain import Classifier
 from vit_demo.image import FITS
-from vit_demo.ui import explorer
-from vit_demo.ui.ask import files_on_demand, rows_on_demand
+from vit_demo.ui import ask, explorer, why
 from vit_demo.ui.html import (
     HTML,
     LANGUAGE_TEMPLATE,
@@ -33,7 +32,7 @@ HERE = Path(__file__).parent
 
 def lay_out(server: Server, default: str) -> SimpleNamespace:
     """What stands where. The words are English until the browser says otherwise."""
-    text, script = words("en"), (HERE / "page.js").read_text(encoding="utf-8")
+    text, script = words("en"), beside("page.js")
     ui = SimpleNamespace()
     ui.source = gr.Textbox(visible="hidden", elem_id="source", container=False)
     ui.ready = gr.Textbox(default, visible="hidden", elem_id="ready", container=False)
@@ -100,20 +99,37 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             ui.fit = gr.Radio(fit_choices("en"), value="crop", label=text["fit"], elem_id="fit")
             ui.heading_2 = HTML(step(2, text["step_answer"]))
             ui.status = HTML("", elem_id="status")  # the queue and the clock, while the model runs
-            ui.answer = HTML(answer_html(None, "en"), elem_id="answer")
+            ui.answer = HTML(
+                answer_html(None, "en"),
+                js_on_load=f"{beside('answer.js')}\nanswerList(element, server, watch);",
+                server_functions=[ask.answering(server, ask.all_labels)],
+                elem_id="answer",
+            )
         with gr.Column(elem_id="right", scale=1, min_width=320):
             ui.heading_3 = HTML(step(3, text["step_explorer"]))
-            ui.explorer = explorer.make_explorer(rows_on_demand(server), elem_id="explorer")
+            ui.explorer = explorer.make_explorer(
+                ask.answering(server, ask.query_rows), ask.answering(server, ask.class_maps)
+            )
+    with gr.Column(elem_id="trust"):
+        ui.heading_4 = HTML(step(4, text["step_trust"]))
+        ui.working = HTML("", elem_id="working")  # the queue and the clock of the long questions
+        ui.why = why.make_section(
+            [ask.answering(server, question) for question in (ask.method_maps, ask.without)]
+        )
     with gr.Row(elem_id="cards"):
         ui.what = HTML(card(text["what_title"], text["what"]), elem_id="what")
         ui.take = HTML(
             take_html(None, "en"),
-            js_on_load=f"{script}\ntakeAway(element, server);",
-            server_functions=[files_on_demand(server)],
+            js_on_load=f"{script}\ntakeAway(element, server, watch);",
+            server_functions=[ask.files_on_demand(server)],
             elem_id="take",
         )
         ui.about = HTML(about_html("en"), elem_id="about")
     return ui
+
+
+def beside(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
 
 
 def fit_choices(language: str) -> list[tuple[str, str]]:
@@ -139,6 +155,7 @@ def nothing(ui: SimpleNamespace, language: str) -> dict:
         ui.frame: frame_html(None, language),
         ui.answer: answer_html(None, language),
         ui.explorer: None,
+        ui.why: None,
         ui.take: take_html(None, language),
         ui.message: "",
         ui.shown: None,
@@ -167,6 +184,8 @@ def speak(ui: SimpleNamespace, server: Server, language: str, shown: dict | None
         ui.heading_2: step(2, text["step_answer"]),
         ui.heading_3: step(3, text["step_explorer"]),
         ui.explorer: gr.update(language=language),
+        ui.heading_4: step(4, text["step_trust"]),
+        ui.why: gr.update(language=language),
         ui.what: card(text["what_title"], text["what"]),
         ui.take: take_html(shown, language),
         ui.about: about_html(language),

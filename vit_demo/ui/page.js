@@ -134,7 +134,17 @@ function download(url, name) {
   anchor.remove();
 }
 
-function takeAway(element, server) {
+function takeAway(element, server, watch) {
+  const show = () => { // a class map has no layers to walk through
+    const still = (explorerState().label ?? null) !== null;
+    for (const button of element.querySelectorAll("[data-kind=gif], [data-kind=webp]")) {
+      const { shown, notes } = button.parentElement.dataset;
+      button.disabled = still || !JSON.parse(shown).id;
+      button.title = still ? JSON.parse(notes).still : "";
+    }
+  };
+  document.addEventListener("vitx-state", show);
+  watch("value", () => requestAnimationFrame(show));
   element.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-kind]");
     if (!button || button.disabled) return;

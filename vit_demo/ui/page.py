@@ -36,6 +36,7 @@ from vit_demo.ui.limits import MOST_WAITING
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import language_of, one_sentence, words
 from vit_demo.ui.theme import launch_options  # noqa: F401 (what `app.py` launches with)
+from vit_demo.ui.why import connect_section, section_value
 
 SPACES_DEFAULT = "deit_small_patch16_224.fb_in1k"
 log = logging.getLogger("vit_demo")
@@ -85,6 +86,7 @@ def build(server: Server, default: str) -> gr.Blocks:
     with Blocks(title="ViT Demo", analytics_enabled=False, fill_width=True) as demo:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
+        connect_section(ui.why, ui.working, server)
         add_api(server, default)
     return demo.queue(max_size=MOST_WAITING)
 
@@ -169,6 +171,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
                 ui.frame: frame_html(explanation, language),
                 ui.answer: answer_html(explanation, language),
                 ui.explorer: {"id": id, "url": server.url(id)} | ({"state": wish} if wish else {}),
+                ui.why: section_value(id, explanation),
                 ui.take: take_html(shown, language),
                 ui.message: "",
                 ui.shown: shown,
@@ -186,8 +189,8 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     spoken = list(speak(ui, server, "en", None))
     quiet = {"api_visibility": "private"}
     inputs = [ui.source, ui.upload, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
-    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, ui.explorer, ui.take]
-    outputs += [ui.message, ui.shown, ui.wish]
+    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, ui.explorer, ui.why]
+    outputs += [ui.take, ui.message, ui.shown, ui.wish]
     gr.on(
         [ui.source.change, ui.fit.input, ui.ready.change],
         look,
@@ -242,7 +245,7 @@ def decoded(drawing: str | None) -> bytes:
 # A link
 
 VIEW_KEYS = ("map", "layer", "head", "query", "direction", "below", "residual", "discard")
-VIEW_KEYS += ("opacity", "smooth", "colours", "scale", "sort")
+VIEW_KEYS += ("opacity", "smooth", "colours", "scale", "sort", "label", "minus")
 
 
 def view_of(parameters: dict[str, str]) -> dict:
@@ -254,7 +257,7 @@ def view_of(parameters: dict[str, str]) -> dict:
         value = parameters[key]
         if key == "query" and re.fullmatch(r"\d{1,3},\d{1,3}", value):
             state[key] = [int(number) for number in value.split(",")]
-        elif re.fullmatch(r"-?\d{1,4}(\.\d{1,6})?|true|false|[a-z_]{1,20}", value):
+        elif re.fullmatch(r"-?\d{1,5}(\.\d{1,6})?|true|false|[a-z_]{1,20}", value):
             plain = re.fullmatch(r"[a-z_]+", value) and value not in ("true", "false")
             state[key] = value if plain else json.loads(value)
     return state

@@ -21,9 +21,11 @@ from urllib.parse import quote
 from weakref import ref
 
 import numpy as np
+from torch import Tensor
 
-from vit_demo import render
+from vit_demo import faithful, render
 from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError
+from vit_demo.class_maps import CLASS_MAPS
 from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.ui import explorer
 from vit_demo.ui.folder import Folder
@@ -297,7 +299,10 @@ def settings_of(state: dict) -> dict:
 def arrays_file(explanation: Explanation, state: dict) -> bytes:
     """maps.npz, as the command line writes it."""
     stream = io.BytesIO()
-    np.savez_compressed(stream, **explanation.arrays(**settings_of(state)))
+    arrays = explanation.arrays(**settings_of(state))
+    if state.get("map") in CLASS_MAPS:
+        arrays["class_map"] = shown_map(explanation, state).numpy()
+    np.savez_compressed(stream, **arrays)
     return stream.getvalue()
 
 
@@ -313,11 +318,24 @@ def description(explanation: Explanation, state: dict) -> str:
         "query": query,
         "below": below,
     }
+    if state.get("map") in CLASS_MAPS:  # label and minus: the map of one class, less another's
+        where |= {"map": state["map"], "label": state.get("label"), "minus": state.get("minus")}
     about = explanation.describe() | {
         "prefix_mass": float(mass[: explanation.config.prefix_tokens].sum()),
         "settings": settings | where,
     }
     return json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+
+
+def shown_map(explanation: Explanation, state: dict) -> Tensor | np.ndarray:
+    """The map on the screen: (rows, cols)."""
+    kind, label, minus = state.get("map"), state.get("label"), state.get("minus")
+    if kind in (*CLASS_MAPS, "random"):
+        method = faithful.METHODS[kind]
+        heat = method(explanation, explanation.label_index(label))
+        return heat if minus is None else heat - method(explanation, explanation.label_index(minus))
+    layer = explanation.layer_index(int(state.get("layer", -1)))
+    return maps_of_layers(explanation, state)[layer]
 
 
 def maps_of_layers(explanation: Explanation, state: dict) -> np.ndarray:

@@ -8,6 +8,8 @@ from starlette.middleware import Middleware
 from vit_demo.ui.guard import ClosedDoors
 from vit_demo.ui.limits import FILE_BYTES, BodyLimit
 
+from vit_demo.checkpoints import ASSETS
+
 HERE = Path(__file__).parent
 
 
@@ -15,7 +17,8 @@ def launch_options() -> dict:
     """What `demo.launch` needs besides host and port."""
     return {
         "theme": theme(),
-        "css_paths": [HERE / "page.css"],
+        "css_paths": [HERE / "page.css", HERE / "why.css"],
+        "allowed_paths": [str(ASSETS / "examples")],  # wherever the app was started
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
