@@ -69,9 +69,10 @@ def model(tmp_path) -> str:
     return str(path)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def one_thread():
-    """As in the processes that tests start, so that sums are taken in the same order."""
+    """Tiny models gain nothing from threads; and sums are taken in the order in which the processes
+    that tests start take them."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -19,14 +19,7 @@ from vit_demo.ui import explorer
 STATE = {"map": "head_rollout", "layer": 2, "head": 1, "query": None, "direction": "from"}
 STATE |= {"below": "mean", "residual": 0.5, "discard": 0.0}
 
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """The models are tiny: threads would only wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 # Its numbers
