@@ -152,10 +152,10 @@ def test_newest_wish_wins(arrive, monkeypatch):
     """Three clicks while the model is busy: the last one is what stays."""
     import time
 
-    from vit_demo.ui import store
+    from vit_demo.ui import runner
 
-    forward = store.forward
-    monkeypatch.setattr(store, "forward", lambda *args: (time.sleep(1), forward(*args))[1])
+    forward = runner.forward
+    monkeypatch.setattr(runner, "forward", lambda *args: (time.sleep(1), forward(*args))[1])
     page = arrive()
     for name in ("coffee", "rocket", "horse"):
         page.click(f"[data-example={name}]")
