@@ -40,7 +40,7 @@ class Blocks(gr.Blocks):
             return await super().preprocess_data(block_fn, inputs, *rest, **options)
         except gr.Error as error:
             error.print_exception = False
-            error.message = short(error.message)
+            error.message = short(re.sub(r" \(type: <.*?>\)", "", error.message))
             raise
         except Exception as error:  # noqa: BLE001 (whatever it is, it came from outside)
             log.info("a request that does not fit: %s", short(error))
