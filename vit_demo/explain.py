@@ -37,11 +37,14 @@ def readout_tokens(config: ViTConfig) -> slice:
     return slice(0, 2 if config.distilled else 1)
 
 
+CACHED = 2**19  # weights that are worked on at a time: 2 MB stay in the processor's cache
+
+
 class Recorder:
     """Attention that is remembered: of each layer and picture, what later questions need.
 
-    One head at a time: its N x N weights stay in the processor's cache, and all that remains of them
-    is their share of the mean and the read-out's row.
+    A few heads at a time: all that remains of their N x N weights is their share of the mean, and the
+    read-out's rows.
     """
 
     def __init__(self, layers: int, readout: slice):
@@ -52,11 +55,13 @@ class Recorder:
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         B, h, N, d = q.shape
         seen, mean, rows = q.new_empty(B, N, h, d), q.new_zeros(B, N, N), q.new_empty(B, h, N)
-        for head in range(h):
-            A = attention_weights(q[:, head], k[:, head])  # (B, N, N)
-            seen[:, :, head] = A @ v[:, head]
-            mean += A
-            rows[:, head] = A[:, self.readout].mean(dim=1)
+        few = max(1, CACHED // (B * N * N))
+        for heads in (slice(first, first + few) for first in range(0, h, few)):
+            A = (q[:, heads] * d**-0.5) @ k[:, heads].transpose(-2, -1)  # (B, few, N, N)
+            torch.softmax(A, dim=-1, out=A)
+            seen[:, :, heads] = (A @ v[:, heads]).transpose(1, 2)
+            mean += A.sum(dim=1)
+            rows[:, heads] = A[:, :, self.readout].mean(dim=2)
         self.keep(q, k, mean.div_(h), rows)
         return seen.transpose(1, 2)
 
