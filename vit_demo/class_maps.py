@@ -7,12 +7,14 @@ the first layer's attention: what lies below it (patches, positions, queries, ke
 """
 
 import difflib
+import operator
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from vit_demo import attention
+from vit_demo.arguments import shown
 from vit_demo.model import VisionTransformer, attention_weights
 
 CLASS_MAPS = ("relevance", "gradient_rollout", "grad_cam")
@@ -64,9 +66,15 @@ def class_maps(
 def find_label(labels: Sequence[str], label: int | str) -> int:
     """The number of a label: by number, by its text, or by one of its names in any case."""
     if not isinstance(label, str):
-        if not 0 <= label < len(labels):
-            raise ValueError(f"There is no label {label}; use 0 to {len(labels) - 1}, or its name.")
-        return int(label)
+        try:
+            index = operator.index(label)
+        except TypeError:
+            index = -1
+        if not 0 <= index < len(labels):
+            raise ValueError(
+                f"There is no label {shown(label)}; use 0 to {len(labels) - 1}, or its name."
+            )
+        return index
     if label in labels:
         return labels.index(label)
     wanted = label.strip().casefold()
@@ -76,9 +84,11 @@ def find_label(labels: Sequence[str], label: int | str) -> int:
         return found[0]
     if found:
         which = ", ".join(f"{i} ({labels[i]})" for i in found[:5])
-        raise ValueError(f"Several labels are called {label!r}; use the number of one: {which}.")
+        raise ValueError(
+            f"Several labels are called {shown(label)}; use the number of one: {which}."
+        )
     everyone = {name.casefold(): name for own in names for name in own}
-    close = difflib.get_close_matches(wanted, everyone, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(wanted[:200], everyone, n=3, cutoff=0.5)
     close += [name for name in everyone if wanted and wanted in name and name not in close][:3]
     near = ", ".join(everyone[name] for name in close) or ", ".join(labels[:3]) + ", ..."
-    raise ValueError(f"There is no label {label!r}. The closest: {near}.")
+    raise ValueError(f"There is no label {shown(label)}. The closest: {near}.")

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from vit_demo import attention, image
+from vit_demo.arguments import choice, pair, share, shown, whole
 from vit_demo.checkpoints import Checkpoint, load_checkpoint
 from vit_demo.class_maps import class_maps, find_label
 from vit_demo.model import Attend, ViTConfig, attention_weights
@@ -196,9 +197,10 @@ class Explanation:
     ) -> Tensor:
         """Attention rollout of the answer (or of a patch) through the layers `start` to `layer`."""
         layer, start = self.layer_index(layer), self.layer_index(start)
-        check_residual(residual)
+        residual, discard = share("residual", residual), share("discard", discard, one=False)
         if start > layer:
             raise ValueError(f"start {start} lies above layer {layer}; start at or below it.")
+        choice("fusion", fusion, attention.FUSIONS)
         v = self.query_vector(query)
         for index in range(layer, start - 1, -1):
             v = attention.step(v, self.fused(index, fusion, discard), residual)
@@ -221,7 +223,8 @@ class Explanation:
         head is followed by the fused attention of the layers below it (their mean over the heads is the
         rollout up to this layer); with `below="same"` by the head of the same number in each layer.
         """
-        check_residual(residual)
+        residual, discard = share("residual", residual), share("discard", discard, one=False)
+        choice("fusion", fusion, attention.FUSIONS)
         top = self.layers - 1 if layer is None else self.layer_index(layer)
         v = self.query_vector(query)
         if below == "same":
@@ -233,7 +236,7 @@ class Explanation:
             fused = [self.fused(index, fusion, discard) for index in range(top)]
             maps = attention.head_rollouts(rows, fused, v, residual)
         else:
-            raise ValueError(f'below is {below!r}; use "mean" or "same".')
+            raise ValueError(f'below is {shown(below)}; use "mean" or "same".')
         if layer is not None:
             maps = maps[top]
         return maps.clone() if tokens else self.as_map(maps)
@@ -260,10 +263,10 @@ class Explanation:
             A = self.layer_attention(layer)
             maps = A[:, :, self.query_tokens(query)].mean(dim=-1)
         else:
-            raise ValueError(f'direction is {direction!r}; use "from" or "to".')
+            raise ValueError(f'direction is {shown(direction)}; use "from" or "to".')
         if isinstance(head, str):
             if head not in attention.FUSIONS:
-                raise ValueError(f"head is {head!r}; use a number, mean, max or min.")
+                raise ValueError(f"head is {shown(head)}; use a number, mean, max or min.")
             maps = {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=0)
         elif head is not None:
             maps = maps[self.head_index(head)]
@@ -353,7 +356,8 @@ class Explanation:
             token = index_of("token", query, self.N)
         else:
             rows, cols = self.grid
-            row, col = index_of("row", query[0], rows), index_of("column", query[1], cols)
+            row, col = pair("query", query, "(row, column), a token's number, or None")
+            row, col = index_of("row", row, rows), index_of("column", col, cols)
             token = self.config.prefix_tokens + row * cols + col
         return slice(token, token + 1)
 
@@ -411,8 +415,9 @@ def load(
 
 def predictions(logits: Tensor, labels: Sequence[str], top: int) -> list[Prediction]:
     """The most probable labels, best first."""
+    top = whole("top", top)
     if top < 1:
-        raise ValueError(f"top is {top}; ask for 1 label or more.")
+        raise ValueError(f"top is {shown(top)}; ask for 1 label or more.")
     values, indices = logits.softmax(dim=-1).topk(min(top, len(logits)))
     pairs = zip(values.tolist(), indices.tolist(), strict=True)
     return [Prediction(labels[index], probability, index) for probability, index in pairs]
@@ -420,14 +425,12 @@ def predictions(logits: Tensor, labels: Sequence[str], top: int) -> list[Predict
 
 def index_of(what: str, index: int, count: int) -> int:
     """A Python index (negative from the end) as a plain one, or an error that gives the range."""
+    index = whole(what, index)
     if not -count <= index < count:
-        raise ValueError(f"There is no {what} {index}; use 0 to {count - 1} (or -1 for the last).")
+        raise ValueError(
+            f"There is no {what} {shown(index)}; use 0 to {count - 1} (or -1 for the last)."
+        )
     return index % count
-
-
-def check_residual(residual: float) -> None:
-    if not 0 <= residual <= 1:
-        raise ValueError(f"residual is {residual}; use a share from 0 to 1.")
 
 
 def choose_device(device: str = "auto") -> torch.device:

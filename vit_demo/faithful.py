@@ -25,11 +25,13 @@ from PIL import Image, ImageFilter
 from torch import Tensor
 
 from vit_demo import image
+from vit_demo.arguments import choice, shown, whole
 from vit_demo.explain import Explanation, Label
 
 REMOVALS = ("tokens", "black", "blur")
 BUDGET = 40.0  # forward passes that one score may cost
 ORDERS = 10  # random orders in the band, at least
+MOST_ORDERS = 1000
 MOST_STEPS = 20
 SAME = 0.5  # a rank correlation above this: the map has not noticed that the weights are random
 
@@ -67,7 +69,7 @@ METHODS: dict[str, Callable[[Explanation, int], Tensor]] = {
 
 def check_method(name: str) -> None:
     if name not in METHODS:
-        raise ValueError(f"There is no method {name!r}; use one of {', '.join(METHODS)}.")
+        raise ValueError(f"There is no method {shown(name)}; use one of {', '.join(METHODS)}.")
 
 
 def method_maps(explanation: Explanation, label: Label = None) -> dict[str, Tensor]:
@@ -95,7 +97,7 @@ def fill_of(explanation: Explanation, kind: str) -> Tensor:
     elif kind == "blur":
         picture = view.picture.filter(ImageFilter.GaussianBlur(max(view.patch_size)))
     else:
-        raise ValueError(f'Patches are painted "black" or "blur", not {kind!r}.')
+        raise ValueError(f'Patches are painted over, not {shown(kind)}; use "black" or "blur".')
     preprocess = explanation.classifier.preprocess
     return image.to_tensor(replace(view, picture=picture), preprocess).to(explanation.pixels)
 
@@ -109,8 +111,7 @@ def paint(pixels: Tensor, fill: Tensor, left: Tensor, patch_size: tuple[int, int
 
 def predictor(explanation: Explanation, index: int, remove: str) -> Predict:
     """The probability of a class as a function of the patches that are left."""
-    if remove not in REMOVALS:
-        raise ValueError(f"remove is {remove!r}; use one of {', '.join(REMOVALS)}.")
+    choice("remove", remove, REMOVALS)
     model, pixels, (rows, cols) = explanation.classifier.model, explanation.pixels, explanation.grid
     fill = None if remove == "tokens" else fill_of(explanation, remove)
 
@@ -230,6 +231,14 @@ def measure(
     return torch.stack(curves, dim=-1).split([m, m, orders])
 
 
+def check_map(name: str, heat: Tensor, grid: tuple[int, int]) -> None:
+    shape = tuple(getattr(heat, "shape", ()))
+    if shape != grid:
+        raise ValueError(f"The map {shown(name)} is {shape}; the grid is {grid}: use such a map.")
+    if not torch.isfinite(torch.as_tensor(heat)).all():
+        raise ValueError(f"The map {shown(name)} holds NaN or infinity; use one of plain numbers.")
+
+
 def trust_all(
     explanation: Explanation,
     maps: dict[str, Tensor],
@@ -250,12 +259,13 @@ def trust_all(
     `Cancelled` is raised then.
     """
     index, n = explanation.label_index(label), explanation.grid[0] * explanation.grid[1]
+    orders = whole("orders", orders, 1, MOST_ORDERS)
     if orders < ORDERS:
         raise ValueError(f"orders is {orders}; use {ORDERS} or more, or the band means nothing.")
+    batch, seed = whole("batch", batch, 1), whole("seed", seed, 0, 2**63 - 1)
+    steps = None if steps is None else min(whole("steps", steps, 1), n)
     for name, heat in maps.items():
-        if tuple(heat.shape) != tuple(explanation.grid):
-            grid = tuple(explanation.grid)
-            raise ValueError(f"The map {name!r} is {tuple(heat.shape)}; the grid is {grid}.")
+        check_map(name, heat, tuple(explanation.grid))
     drops = remove == "tokens"
     prefix = explanation.config.prefix_tokens if drops else None
     least = 1 if drops and explanation.config.pool == "avg" else 0  # no mean over no patches
@@ -323,10 +333,9 @@ def random_weights(
     Each tensor of a block is drawn anew with its own mean and spread, so the signals keep their
     size and only what was learnt is gone.
     """
-    index = explanation.label_index(label)
-    if isinstance(method, str):
-        check_method(method)
-        method = METHODS[method]
+    index, seed = explanation.label_index(label), whole("seed", seed, 0, 2**63 - 1)
+    if not callable(method):
+        method = METHODS[choice("method", method, METHODS)]
     classifier = copy.copy(explanation.classifier)
     classifier.model = copy.deepcopy(classifier.model)
     generator = torch.Generator().manual_seed(seed)

@@ -369,7 +369,7 @@ def make_view(
 ) -> View:
     """Fit a picture from `open_image` into the model's input, and remember how."""
     if fit not in FITS:
-        raise ValueError(f"fit is {fit!r}; use one of {FITS}.")
+        raise ValueError(f"fit is {fit!r:.60}; use one of {', '.join(FITS)}.")
     seen = picture.convert("L") if len(preprocess.mean) == 1 else picture
     if preprocess.light_on_dark and _light_border(picture):
         seen = ImageOps.invert(seen)

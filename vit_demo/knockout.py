@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from vit_demo.arguments import pair, shown, whole
 from vit_demo.explain import Explanation, Label, index_of
 from vit_demo.faithful import Progress, fill_of, paint, report
 
@@ -39,6 +40,13 @@ def heads_off(off: Tensor):
     return attend
 
 
+def listed(what: str, values: Iterable) -> list:
+    try:
+        return list(values)
+    except TypeError:
+        raise ValueError(f"{what} is {shown(values)}; give a list.") from None
+
+
 @torch.inference_mode()
 def without(
     explanation: Explanation,
@@ -54,13 +62,16 @@ def without(
     Patches are painted over, `fill` "black" or "blur". One forward pass.
     """
     explanation.require_labels()
+    top = whole("top", top, 1)
     off = torch.zeros(explanation.layers, explanation.heads, dtype=torch.bool)
-    for layer, head in heads:
+    for one in listed("heads", heads):
+        layer, head = pair("One of heads", one, "(layer, head)")
         off[explanation.layer_index(layer), explanation.head_index(head)] = True
-    for layer in layers:
+    for layer in listed("layers", layers):
         off[explanation.layer_index(layer)] = True
     left = torch.ones(1, *explanation.grid, dtype=torch.bool)
-    for row, col in patches:
+    for one in listed("patches", patches):
+        row, col = pair("One of patches", one, "(row, column)")
         rows, cols = explanation.grid
         left[0, index_of("row", row, rows), index_of("column", col, cols)] = False
     model, pixels = explanation.classifier.model, explanation.pixels

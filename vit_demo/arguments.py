@@ -1,0 +1,54 @@
+"""What a caller hands in, looked at before it meets a tensor: words instead of a broadcasting error."""
+
+import operator
+from collections.abc import Collection
+
+
+def shown(value: object) -> str:
+    """A value for a message: short, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 (numbers of 5,000 digits refuse to be written)
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def whole(what: str, value: object, least: int | None = None, most: int | None = None) -> int:
+    """A whole number, between bounds if there are any."""
+    try:
+        number = operator.index(value)
+        fine = (least is None or number >= least) and (most is None or number <= most)
+    except TypeError:
+        fine = False
+    if not fine:
+        bounds = " of at least {}" if most is None else " from {} to {}"
+        bounds = "" if least is None else bounds.format(least, most)
+        raise ValueError(f"{what} is {shown(value)}; use a whole number{bounds}.")
+    return number
+
+
+def share(what: str, value: object, one: bool = True) -> float:
+    """A number from 0 to 1, with or without 1 itself. NaN is none."""
+    try:
+        number = -1.0 if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1.0
+    if not (0 <= number < 1 or (one and number == 1)):
+        bounds = "from 0 to 1" if one else "from 0 up to, but below, 1"
+        raise ValueError(f"{what} is {shown(value)}; use a share {bounds}.")
+    return number
+
+
+def choice(what: str, value: object, allowed: Collection[str]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{what} is {shown(value)}; use one of {', '.join(allowed)}.")
+    return value
+
+
+def pair(what: str, value: object, of: str) -> tuple:
+    """Two things, such as a row and a column."""
+    try:
+        first, second = value
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} is {shown(value)}; give {of}.") from None
+    return first, second
