@@ -231,3 +231,10 @@ def test_every_text_is_translated():
     fields = re.compile(r"\{\w+\}")
     for key, text in english.items():
         assert sorted(fields.findall(text)) == sorted(fields.findall(korean[key])), key
+
+
+def test_a_long_question_has_a_limit(server, looked, monkeypatch):
+    id, _ = looked("class token")
+    monkeypatch.setattr(why, "SECONDS", -1)
+    *_, last = why.work(server, {"kind": "wall", "id": id, "run": "1"})
+    assert "smaller model" in last["error"]

@@ -11,6 +11,7 @@ import json
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -23,12 +24,14 @@ from vit_demo import faithful, knockout
 from vit_demo.explain import Explanation
 from vit_demo.faithful import Progress
 from vit_demo.ui.html import HTML
+from vit_demo.ui.runner import TooSlow
 from vit_demo.ui.store import Server, shown_map
 from vit_demo.ui.texts import one_sentence, words
 from vit_demo.ui.why_texts import WHY_TEXTS
 
 HERE = Path(__file__).parent
 SCRIPTS = ("why_chart", "why_strip", "why_random", "why_knockout", "why")
+SECONDS = 300  # nobody else can ask meanwhile
 log = logging.getLogger("vit_demo")
 
 
@@ -101,7 +104,11 @@ def watched(call: Callable[[Progress], dict]) -> Iterator[dict]:
     news: queue.SimpleQueue[dict] = queue.SimpleQueue()
     stop = threading.Event()
 
+    began = time.monotonic()
+
     def progress(done: int, total: int) -> bool:
+        if time.monotonic() - began > SECONDS:
+            raise TooSlow(f"Stopped after {SECONDS} s; choose a smaller model for this question.")
         news.put({"done": done, "total": total})
         return not stop.is_set()
 
