@@ -7,7 +7,7 @@ from models import SHAPES, small_classifier
 from PIL import Image
 
 import vit_demo
-from vit_demo.explain import readout_tokens
+from vit_demo.recorder import readout_tokens
 
 
 @torch.inference_mode()
