@@ -7,7 +7,7 @@ from starlette.middleware import Middleware
 
 from vit_demo.checkpoints import ASSETS
 from vit_demo.ui.guard import ClosedDoors
-from vit_demo.ui.limits import FILE_BYTES, BodyLimit
+from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
 
 HERE = Path(__file__).parent
 
@@ -22,6 +22,7 @@ def launch_options() -> dict:
         "run_history": False,
         "max_file_size": FILE_BYTES,
         "app_kwargs": {"middleware": [Middleware(ClosedDoors), Middleware(BodyLimit)]},
+        "state_session_capacity": MOST_SESSIONS,
         "show_error": False,
         "quiet": True,
     }
