@@ -248,6 +248,23 @@ def test_the_pages_own_event_is_guarded_too(app, picture):
         assert "root:x:0" not in text and "Traceback" not in text, (values, text)
 
 
+def test_a_model_that_cannot_be_had_leaves_the_page_on_its_own(app):
+    config = app.get("/config").json()
+    names = {part["id"]: part["props"].get("elem_id") for part in config["components"]}
+    wanted = ["model", "ready", "language"]
+    event = next(
+        e
+        for e in config["dependencies"]
+        if [names[i] for i in e["inputs"]] == wanted and e["outputs"]
+    )
+    for model in ("deit_tiny_patch16_224.fb_in1k", "../../etc/passwd", "nope", "x" * 100_000):
+        done = app.event(event["id"], [model, "vit-mnist", "en"])
+        assert done["success"], done
+        found = dict(zip((names[i] for i in event["outputs"]), done["output"]["data"], strict=True))
+        assert "vit-mnist" in str(found["model"]) and "vit-mnist" in str(found["ready"]), found
+        assert sentence(re.sub("<.*?>", "", str(found["message"]))), found
+
+
 def test_server_functions(app):
     config, asked = app.get("/config").json(), 0
     for part in config["components"]:
