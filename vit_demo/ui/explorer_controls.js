@@ -177,7 +177,7 @@ function wallSection(explorer) {
 function fillHeads({ data, maps, state, ui, t }) {
   if (!data) return;
   const rollout = state.map === "rollout", all = FUSIONS.map((how) => [how, t(`heads_${how}`)]);
-  const each = rollout ? [] : Array.from({ length: maps.H }, (_, head) => [head, head + 1]);
+  const each = rollout ? [] : Array.from({ length: maps.H }, (_, head) => [head, t("to_head", { head: head + 1 })]);
   ui.head.replaceChildren(...[...all, ...each].map(([value, text]) => el("option", {
     value, disabled: !maps.fusions && rollout && value !== "mean" }, String(text))));
 }

@@ -60,13 +60,17 @@ function follow(why) {
   if (!ready) return;
   why.label = explorer.state.label ?? explorer.data.top[0][2];
   fetchMaps(why);
+  const looks = `${why.label} ${explorer.state.colours} ${labelOf(why, why.label)}`;
+  why.stale ||= fresh || looks !== why.looks; // otherwise only the map in the explorer is another one
+  why.looks = looks;
   cancelAnimationFrame(why.frame);
-  why.frame = requestAnimationFrame(() => showAll(why));
+  why.frame = requestAnimationFrame(() => (why.stale ? showAll(why) : showShown(why)));
   if (fresh) showChanges(why);
 }
 
 function showAll(why) {
   if (!why.ready) return;
+  why.stale = false;
   showStrip(why);
   showRandom(why);
   showKnockout(why);
@@ -180,6 +184,7 @@ function mirrorQueue(why) {
   const status = document.querySelector("#working");
   if (!status) return requestAnimationFrame(() => mirrorQueue(why));
   new MutationObserver(() => {
+    if (why.job && status.querySelector(".error")) return finishJob(why, "failed", why.t("failed"));
     if (!why.job || why.job.of) return;
     const words = status.querySelector(".meta-text, .meta-text-center")?.textContent ?? "";
     why.job.queue = (words.match(/queue: *\d+\/\d+/) ?? [""])[0].replace("queue:", "");

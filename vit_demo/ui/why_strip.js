@@ -91,7 +91,20 @@ function showStrip(why) {
   const tiles = ["shown", ...METHODS].map((method) => tile(why, method, maps?.[method]));
   keepFocus(ui.tiles, tiles, (node) => node.dataset.method);
   for (const input of ui.remove.querySelectorAll("input")) input.checked = input.value === why.remove;
-  ui.checkAll.disabled = ui.checkOne.disabled = Boolean(why.job) || !explorer.values;
+  ui.checkAll.disabled = Boolean(why.job);
+  ui.checkOne.disabled = Boolean(why.job) || !explorer.values;
+  showVerdict(why);
+}
+
+/** The explorer shows another map; all else is as it was. */
+function showShown(why) {
+  if (!why.ready) return;
+  const old = why.ui.tiles.querySelector("[data-method=shown]"), next = tile(why, "shown");
+  if (!old) return showStrip(why);
+  const focused = old === document.activeElement;
+  old.replaceWith(next);
+  if (focused) next.focus();
+  why.ui.checkOne.disabled = Boolean(why.job) || !why.explorer.values;
   showVerdict(why);
 }
 
