@@ -224,6 +224,7 @@ function syncWithModel(explorer) {
   ui.backText.textContent = ui.back.title = isClass(state) ? t("back_class")
     : t("back", { readout: readoutName(explorer) });
   ui.back.setAttribute("aria-label", ui.back.title);
+  ui.back.classList.toggle("vx-wide", isClass(state)); // its words are shown on a phone, too
   ui.direction.querySelector("[value=to]").disabled = state.map !== "attention" || !(maps.full || ask);
   ui.residual.disabled = ui.discard.disabled = state.map === "attention" || isClass(state);
   ui.discard.disabled ||= !maps.full && data.readout[1] - data.readout[0] > 1;
