@@ -130,6 +130,7 @@ def test_a_picture_that_is_gone(server, language):
         {"kind": "trust", "remove": "magic"},
         {"kind": "random", "method": "astrology"},
         {"kind": "nonsense"},
+        {"kind": ["trust"], "language": {}},
         {"kind": "trust", "label": "x"},
     ],
 )

@@ -187,6 +187,7 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("explorer")
     big = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
     small = explain(image_size=(16, 48), registers=2)
+    small.relevance([0, 1])  # somebody has asked: these class maps are in the file
     made = {"big": (big, "en"), "korean": (big, "ko"), "small": (small, "en")}
     for name, (e, language) in made.items():
         page = explorer.standalone_html(e, language)
@@ -316,7 +317,7 @@ def test_every_control_changes_the_picture(open_page):
         seen.append(pixels(page, ".vx-picture"))
         assert not np.array_equal(seen[-2], seen[-1])
 
-    act(lambda: page.select_option("select[id$=head]", label="4"))
+    act(lambda: page.select_option("select[id$=head]", label="Head 4"))
     act(lambda: page.locator("input[id$=residual]").fill("0.2"))
     act(lambda: page.locator("input[id$=discard]").fill("0.9"))
     act(lambda: page.locator("[value=same]").check())
@@ -448,6 +449,9 @@ def test_python_snippet_runs_and_gives_the_same_picture(open_page, tmp_path, mon
         {"map": "rollout", "head": "min", "query": None, "colours": "viridis", "scale": "shared"},
         {"map": "attention", "head": 2, "direction": "to", "query": [0, 5], "opacity": 1},
         {"map": "attention", "head": "mean", "direction": "from", "query": None},
+        {"map": "relevance", "label": 1, "opacity": 0.5},
+        {"map": "grad_cam", "label": 1, "minus": 0, "smooth": False},
+        {"map": "random", "label": 0},
     ]
     for change in states:
         after_drawing(

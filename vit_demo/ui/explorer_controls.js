@@ -134,9 +134,9 @@ function moreSettings(explorer) {
   const { ui, id, t, set } = explorer;
   const follow = () => { explorer.follow = ui.follow.checked; draw(explorer, "picture"); };
   const reset = () => {
-    const { map, layer, head, sort } = explorer.state;
+    const { map, layer, head, sort, label, minus } = explorer.state;
     stopPlaying(explorer);
-    set({ ...DEFAULTS, map, layer, head, sort });
+    set({ ...DEFAULTS, map, layer, head, sort, label, minus });
   };
   const below = choice(explorer, "below", [["mean", t("below_mean")], ["same", t("below_same")]]);
   const smooth = choice(explorer, "smooth", [[false, t("smooth_no")], [true, t("smooth_yes")]]);

@@ -102,9 +102,7 @@ def watched(call: Callable[[Progress], dict]) -> Iterator[dict]:
     """Run `call(progress)` in a thread: {"done", "total"} now and then, in the end {"result"} or
     {"error"}. Whoever closes this generator stops the work."""
     news: queue.SimpleQueue[dict] = queue.SimpleQueue()
-    stop = threading.Event()
-
-    began = time.monotonic()
+    stop, began = threading.Event(), time.monotonic()
 
     def progress(done: int, total: int) -> bool:
         if time.monotonic() - began > SECONDS:
@@ -138,7 +136,7 @@ def watched(call: Callable[[Progress], dict]) -> Iterator[dict]:
 
 def work(server: Server, request: dict) -> Iterator[dict]:
     """What the visitor asked for, step by step, with the number of the run it belongs to."""
-    text, run, kind = words(request.get("language")), request.get("run"), request.get("kind")
+    text, run, kind = words(request.get("language")), request.get("run"), str(request.get("kind"))
     explanation = server.store.get(str(request.get("id")))
     if explanation is None or kind not in QUESTIONS:
         yield {"run": run, "error": text["failed_answer" if explanation else "gone"]}

@@ -5,6 +5,8 @@ function emptyOff() {
   return { heads: new Set(), layers: new Set(), patches: new Set(), fill: "black" };
 }
 
+/** A change of a probability in points; small ones with one more digit. */
+const points = (change) => signed(100 * change, Math.abs(change) < 0.01 ? 2 : 1);
 const pairOf = (text) => text.split(",").map(Number);
 
 function buildKnockout(why) {
@@ -88,7 +90,7 @@ function headText(why, layer, head) {
   if (!wall) return t(gone ? "head_is_off" : "head_is_on", name);
   const change = wall.changes[layer][head];
   return t("head_change", { ...name, label: labelOf(why, label), before: V.percent(wall.before),
-    after: V.percent(Math.max(0, wall.before + change)), change: signed(100 * change, 1) });
+    after: V.percent(Math.max(0, wall.before + change)), change: points(change) });
 }
 
 // ---- The grid of heads: one stop of the Tab key, arrows walk inside it
@@ -167,7 +169,7 @@ function showKnockout(why) {
   ui.wallLegend.style.visibility = wall ? "visible" : "hidden";
   if (wall) {
     bar.style.background = V.gradient(table);
-    [low.textContent, high.textContent] = [signed(-100 * most, 1), signed(100 * most, 1)];
+    [low.textContent, high.textContent] = [points(-most), points(most)];
     note.textContent = t("wall_scale", { label: labelOf(why, label) });
   }
   if (!ui.heads.matches(":hover, :focus-within")) ui.head.textContent = headHint(why);
