@@ -56,7 +56,9 @@ one row a layer, the last layer on top. Click one to enlarge it; point at a patc
 patch looks at.</p>
 <p><b>Head rollout</b> follows one head's attention down through all layers to the pixels;
 <b>rollout</b> does so for the mean of the heads; <b>raw attention</b> is one layer by itself. A map
-shows where information came from. It is not a proof of why the model decided so.</p>""",
+shows where information came from. It is not a proof of why the model decided so.</p>
+<p><b>Why one label</b> and not another? Click it in step 2. <b>Whether a map is true</b> is put to the
+test in step 4.</p>""",
     "take_title": "Take away",
     "take": "The files belong to the view you have set in step 3.",
     "take_npz": "Maps (.npz)",
@@ -136,7 +138,8 @@ KOREAN = {
 볼 수 있습니다.</p>
 <p><b>헤드 롤아웃</b>은 한 헤드의 어텐션을 모든 층을 거쳐 픽셀까지 따라가고, <b>롤아웃</b>은 헤드
 평균으로 그렇게 하며, <b>원본 어텐션</b>은 한 층만 보여 줍니다. 맵은 정보가 어디에서 왔는지를 보여 줄
-뿐, 모델이 왜 그렇게 판단했는지를 증명하지는 않습니다.</p>""",
+뿐, 모델이 왜 그렇게 판단했는지를 증명하지는 않습니다.</p>
+<p><b>왜 이 레이블일까요?</b> 2단계에서 눌러 보세요. <b>맵이 참인지</b>는 4단계에서 시험합니다.</p>""",
     "take_title": "가져가기",
     "take": "파일은 3단계에서 설정한 화면을 따릅니다.",
     "take_npz": "맵 (.npz)",
