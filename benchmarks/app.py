@@ -1,6 +1,6 @@
 """How quick the page is, measured in a real browser against a server of its own.
 
-    python benchmarks/app.py [--rounds 9] [--pictures 200]
+    python -m benchmarks.app [--rounds 9] [--pictures 200]
 
 Medians, in milliseconds unless said otherwise. DeiT-tiny is measured when its weights can be found
 (VIT_DEMO_WEIGHTS or the hub's cache).
@@ -9,22 +9,15 @@ Medians, in milliseconds unless said otherwise. DeiT-tiny is measured when its w
 import argparse
 import json
 import os
-import re
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from urllib.request import urlopen
 
-import numpy as np
-from PIL import Image
+from benchmarks.visitors import SETTINGS, Server, Visitor, noise
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
 DEIT = "deit_tiny_patch16_224.fb_in1k"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
@@ -55,39 +48,7 @@ UNTIL_DRAWN = """(act) => new Promise((done) => {
 })"""
 
 
-def start(folder: Path) -> tuple[subprocess.Popen, str, float, float]:
-    """The app; its address, the seconds its imports took, and those until it could be used."""
-    output = open(folder / "log", "w")  # noqa: SIM115
-    began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-u", "app.py"], cwd=ROOT, stdout=output, stderr=output
-    )
-    while True:
-        text = (folder / "log").read_text()
-        ready = re.search(r"Ready: (\S+)", text)
-        if ready:
-            break
-        if process.poll() is not None:
-            sys.exit(text)
-        time.sleep(0.02)
-    urlopen(ready[1]).read()
-    seconds = time.perf_counter() - began
-    imports = float(re.search(r"loaded in ([\d.]+) s", text)[1])
-    return process, ready[1], imports, seconds
-
-
-def resident(process: subprocess.Popen) -> float:
-    pages = Path(f"/proc/{process.pid}/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
-def noise(path: Path, seed: int) -> Path:
-    pixels = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
-    Image.fromarray(pixels).resize((640, 480)).save(path, quality=90)
-    return path
-
-
-def measure_page(page, url: str, rounds: int, folder: Path) -> None:
+def measure_page(page, url: str, rounds: int) -> None:
     page.goto(url)
     page.wait_for_selector("#explorer [data-ready=true][data-wall]")
     times = []
@@ -129,7 +90,9 @@ def measure_deit(page, url: str, rounds: int, folder: Path) -> None:
     except ValueError as error:
         print(f"DeiT-tiny not measured: {error}")
         return
-    files = [noise(folder / f"deit-{i}.jpg", 100 + i) for i in range(rounds)]
+    files = [folder / f"deit-{i}.jpg" for i in range(rounds)]
+    for i, file in enumerate(files):
+        file.write_bytes(noise(100 + i))
     page.goto(f"{url}?model={DEIT}")
     page.wait_for_selector("#explorer [data-ready=true][data-wall]")
     own, extra, shown = [], [], []
@@ -152,17 +115,14 @@ def measure_deit(page, url: str, rounds: int, folder: Path) -> None:
     report("DeiT-tiny: what the page adds", extra, 500)
 
 
-def measure_visitors(url: str, folder: Path) -> None:
-    from gradio_client import Client, handle_file
-
-    files = [noise(folder / f"visitor-{i}.jpg", i) for i in range(40)]
-    clients = [Client(url, verbose=False, httpx_kwargs={"timeout": 300}) for _ in range(8)]
+def measure_visitors(url: str) -> None:
+    visitors = [Visitor(url) for _ in range(8)]
 
     def visit(number: int) -> list[float]:
         times = []
-        for file in files[5 * number : 5 * number + 5]:
+        for i in range(5):
             began = time.perf_counter()
-            clients[number].predict(handle_file(file), api_name="/explain")
+            visitors[number].call("explain", noise(5 * number + i), "vit-cifar10", *SETTINGS)
             times.append(1000 * (time.perf_counter() - began))
         return times
 
@@ -173,15 +133,12 @@ def measure_visitors(url: str, folder: Path) -> None:
     print(f"{'8 visitors: longest mean wait / shortest':52}{max(means) / min(means):8.2f}")
 
 
-def measure_memory(process, url: str, count: int, folder: Path) -> None:
-    from gradio_client import Client, handle_file
-
-    client, file = Client(url, verbose=False, httpx_kwargs={"timeout": 300}), folder / "memory.jpg"
-    levels = []
-    for number in range(60 + count):
-        client.predict(handle_file(noise(file, number)), api_name="/explain")
-        if number in (59, 59 + count):
-            levels.append(resident(process))
+def measure_memory(server: Server, count: int) -> None:
+    visitor, levels = Visitor(server.address), []
+    for number in range(300 + count):  # 300: whatever is remembered is full by then
+        visitor.call("explain", noise(number), "vit-cifar10", *SETTINGS)
+        if number in (299, 299 + count):
+            levels.append(server.megabytes)
     change = 100 * (levels[1] / levels[0] - 1)
     print(f"{f'memory before and after {count} pictures, MB':52}{levels[0]:8.0f} ->{levels[1]:6.0f}"
           f"   ({change:+.1f} %, at most +10 wanted)")  # fmt: skip
@@ -199,25 +156,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--pictures", type=int, default=200)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        folder = Path(name)
-        process, url, imports, seconds = start(folder)
-        try:
-            print(f"{'start: imports of torch and gradio, s':52}{imports:8.1f}")
-            print(f"{'start: after the imports until the page answers, s':52}"
-                  f"{seconds - imports:8.1f}   (at most 8 wanted)")  # fmt: skip
-            chromium = shutil.which("chromium")
-            browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-            page = browser.new_page(viewport={"width": 1440, "height": 900})
-            page.set_default_timeout(120_000)
-            measure_page(page, url, args.rounds, folder)
-            measure_deit(page, url, args.rounds, folder)
-            browser.close()
-            measure_visitors(url, folder)
-            measure_memory(process, url, args.pictures, folder)
-        finally:
-            process.terminate()
-            process.wait()
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright, Server() as server:
+        imports, seconds = server.imports, server.seconds
+        print(f"{'start: imports of torch and gradio, s':52}{imports:8.1f}")
+        print(f"{'start: after the imports until the page answers, s':52}"
+              f"{seconds - imports:8.1f}   (at most 8 wanted)")  # fmt: skip
+        chromium = shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.set_default_timeout(120_000)
+        measure_page(page, server.address, args.rounds)
+        measure_deit(page, server.address, args.rounds, Path(name))
+        browser.close()
+        measure_visitors(server.address)
+        measure_memory(server, args.pictures)
     print(json.dumps({"cores": os.cpu_count(), "load": os.getloadavg()[0]}))
 
 

@@ -26,7 +26,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from benchmarks.visitors import ROOT, Server, Visitor, noise
+from benchmarks.visitors import ROOT, SETTINGS, Server, Visitor, noise
 from vit_demo import faithful, knockout
 from vit_demo.attention import head_rollouts
 from vit_demo.checkpoints import Checkpoint, config_of, fill, imagenet_labels, preprocess_of
@@ -273,7 +273,6 @@ def measure_app(name: str, rounds: int, pictures: int, round_trip: bool) -> None
     theirs, classifier = twins(name)
     view = noise_view(classifier)
     pixels = classifier.explain_views([view])[0].pixels
-    arguments = (name, "crop", None, None, 0.5, 0.0, "mean")
     with running(name, classifier) as server:
         one = Visitor(server.address)
 
@@ -285,7 +284,7 @@ def measure_app(name: str, rounds: int, pictures: int, round_trip: bool) -> None
 
         def visit(visitor: Visitor = one) -> float:
             began = time.perf_counter()
-            _, maps = visitor.call("explain", noise(next(count)), *arguments)
+            _, maps = visitor.call("explain", noise(next(count)), name, *SETTINGS)
             visitor.ask("GET", f"/gradio_api/file={maps['path']}")
             return time.perf_counter() - began
 

@@ -18,10 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import vit_demo
-from benchmarks.visitors import Refused, Server, Visitor, noise
+from benchmarks.visitors import SETTINGS, Refused, Server, Visitor, noise
 
 MODEL = "vit-cifar10"
-EXPLAIN = (MODEL, "crop", None, None, 0.5, 0.0, "mean")
 BROKEN = {
     "cut off": lambda file: file[: len(file) // 3],
     "a text": lambda file: b"this is not a picture, whatever its name says",
@@ -65,7 +64,7 @@ class Soak:
     def good(self, visitor: Visitor, number: int, dice: random.Random) -> None:
         file = noise(number, (dice.randint(20, 800), dice.randint(20, 800)))
         began = time.perf_counter()
-        about, maps = visitor.call("explain", file, *EXPLAIN)
+        about, maps = visitor.call("explain", file, MODEL, *SETTINGS)
         self.waits.append(time.perf_counter() - began)
         archive = visitor.ask("GET", f"/gradio_api/file={maps['path']}")
         expected = self.classifier.explain(file).top(10)
@@ -81,7 +80,7 @@ class Soak:
     def broken(self, visitor: Visitor, number: int, dice: random.Random) -> None:
         name = dice.choice(list(BROKEN))
         try:
-            visitor.call("explain", BROKEN[name](noise(number)), *EXPLAIN)
+            visitor.call("explain", BROKEN[name](noise(number)), MODEL, *SETTINGS)
         except Refused as words:
             if "error" in str(words) and "null" not in str(words) and "Traceback" not in str(words):
                 self.note(f"broken ({name}), told so")
@@ -102,7 +101,7 @@ class Soak:
         else:
             path = visitor.upload("a.jpg", noise(number))
             file = {"path": path, "meta": {"_type": "gradio.FileData"}}
-            event = visitor.begin("explain", file, *EXPLAIN)
+            event = visitor.begin("explain", file, MODEL, *SETTINGS)
             if moment == "waiting":
                 visitor.connection.request("GET", f"/gradio_api/call/explain/{event}")
                 time.sleep(dice.random() / 10)
@@ -124,13 +123,15 @@ def main() -> None:
         with Server("--model", MODEL, **keep) as server:
             soak = Soak(server.address, args.pictures, lambda: server.megabytes)
             for number in range(60):  # the store of pictures is full before we begin
-                Visitor(server.address).call("explain", noise(10**6 + number), *EXPLAIN)
+                Visitor(server.address).call("explain", noise(10**6 + number), MODEL, *SETTINGS)
             began = time.perf_counter()
             with ThreadPoolExecutor(args.connections) as pool:
                 list(pool.map(soak.work, range(args.connections)))
             seconds = time.perf_counter() - began
             time.sleep(20)
-            Visitor(server.address).call("explain", noise(1), *EXPLAIN)  # sweeps what is old
+            Visitor(server.address).call(
+                "explain", noise(1), MODEL, *SETTINGS
+            )  # sweeps what is old
             files = files_below(Path(folder))
             running = server.process.poll() is None
         after = files_below(Path(folder))

@@ -18,11 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import numpy as np
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
+SETTINGS = ("crop", None, None, 0.5, 0.0, "mean")  # of /explain, after the picture and the model
 
 
 class Refused(Exception):
@@ -30,7 +32,8 @@ class Refused(Exception):
 
 
 class Server:
-    """`python app.py ARGUMENTS` as a process of its own; `address` once it answers."""
+    """`python app.py ARGUMENTS` as a process of its own: its `address`, the `seconds` until it answered,
+    and how many of them its `imports` took."""
 
     def __init__(
         self,
@@ -40,7 +43,7 @@ class Server:
         **environment: str,
     ):
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")  # noqa: SIM115
-        self.began = time.perf_counter()
+        began = time.perf_counter()
         self.process = subprocess.Popen(
             [*prefix, sys.executable, "-u", "app.py", *arguments],
             cwd=checkout,
@@ -53,6 +56,9 @@ class Server:
                 raise SystemExit(self.said())
             time.sleep(0.02)
         self.address = ready[1]
+        urlopen(self.address).read()
+        self.seconds = time.perf_counter() - began
+        self.imports = float(re.search(r"loaded in ([\d.]+) s", self.said())[1])
 
     def said(self) -> str:
         return Path(self.log.name).read_text()

@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.visitors import ROOT, Refused, Server, Visitor, noise
+from benchmarks.visitors import ROOT, SETTINGS, Refused, Server, Visitor, noise
 from vit_demo.ui.folder import remove_old
 
 MEGABYTE = 2**20
-EXPLAIN = ("vit-cifar10", "crop", None, None, 0.5, 0.0, "mean")  # all arguments after the picture
 
 
 def files_below(folder: Path) -> list[str]:
@@ -42,7 +41,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
             visitor = Visitor(server.address)
             while not stop.is_set():
                 try:
-                    visitor.call("explain", noise(number), *EXPLAIN)
+                    visitor.call("explain", noise(number), "vit-cifar10", *SETTINGS)
                 except (OSError, http.client.HTTPException):
                     return
 
@@ -61,7 +60,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
     bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
     prefix = bound if os.geteuid() == 0 else []
     with Server(prefix=prefix, checkout=checkout, **places) as server:
-        about, maps = Visitor(server.address).call("explain", noise(1), *EXPLAIN)
+        about, maps = Visitor(server.address).call("explain", noise(1), "vit-cifar10", *SETTINGS)
         assert len(about["labels"]) == 10 and maps["orig_name"] == "maps.npz"
         assert str(server.process.pid) in "".join(os.listdir(temporary))
         assert len(list(temporary.glob("vit-demo-*"))) == 1  # the killed one's is gone
@@ -142,7 +141,7 @@ def test_old_uploads_are_removed(server):
     while len(files_below(uploads)) > 2:  # the picture of the last call, and its maps
         assert time.monotonic() < end, files_below(uploads)
         time.sleep(1.5)  # longer than they may lie there
-        visitor.call("explain", noise(3), *EXPLAIN)
+        visitor.call("explain", noise(3), "vit-cifar10", *SETTINGS)
     assert not path.exists()
 
 
