@@ -6,8 +6,8 @@ from PIL import Image
 
 from vit_demo.checkpoints import Checkpoint
 from vit_demo.explain import Classifier
-from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.view import Preprocess
 
 SHAPES = {
     "class token": {},

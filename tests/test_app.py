@@ -60,8 +60,8 @@ def lion():
 def small() -> Classifier:
     """A photo model without a file: random weights, ten labels."""
     from vit_demo.checkpoints import Checkpoint
-    from vit_demo.image import Preprocess
     from vit_demo.model import VisionTransformer, ViTConfig
+    from vit_demo.view import Preprocess
 
     torch.manual_seed(0)
     config = ViTConfig(

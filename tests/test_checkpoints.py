@@ -22,8 +22,8 @@ from safetensors.torch import load_file, save, save_file
 import vit_demo
 from vit_demo import checkpoints
 from vit_demo.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
-from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.view import Preprocess
 
 NAME = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"
 IMAGES = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(3))

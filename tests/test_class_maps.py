@@ -9,9 +9,9 @@ from test_attention import FAST, random_attention, seeds, shapes
 
 from vit_demo import attention
 from vit_demo.class_maps import CLASS_MAPS, class_maps, find_label
-from vit_demo.image import to_tensor
 from vit_demo.model import VisionTransformer, ViTConfig, attention_weights
 from vit_demo.recorder import readout_tokens
+from vit_demo.view import to_tensor
 
 CLOSE = {"rtol": 1e-4, "check_dtype": False}
 

@@ -8,7 +8,8 @@ from PIL import Image
 
 from vit_demo import data
 from vit_demo.data import DataError, fit, load_dataset
-from vit_demo.image import Preprocess, make_view, open_image, to_tensor
+from vit_demo.image import open_image
+from vit_demo.view import Preprocess, make_view, to_tensor
 
 CIFAR10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 

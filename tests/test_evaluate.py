@@ -12,8 +12,8 @@ from training import ROOT, evaluation
 from vit_demo.checkpoints import save_checkpoint
 from vit_demo.data import DataError
 from vit_demo.evaluate import evaluate
-from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.view import Preprocess
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -54,7 +54,7 @@ def test_the_labelled_pictures_are_recognised(deit_tiny, imagenet_pictures):
 
 @pytest.mark.parametrize("fit", ["crop", "native"])
 def test_maps_of_real_weights_equal_the_full_formula(deit_tiny, reference, imagenet_pictures, fit):
-    from vit_demo.image import to_tensor
+    from vit_demo.view import to_tensor
 
     explanation = deit_tiny.explain(imagenet_pictures[4], fit)
     rows, cols = explanation.grid

@@ -36,9 +36,10 @@ from vit_demo.checkpoints import (
     supported_timm,
 )
 from vit_demo.explain import Classifier
-from vit_demo.image import FITS, ImageError, Preprocess, make_view, open_image, to_tensor
+from vit_demo.image import ImageError, open_image
 from vit_demo.model import VisionTransformer, ViTConfig
 from vit_demo.ui.store import Models, Server, size_of
+from vit_demo.view import FITS, Preprocess, make_view, to_tensor
 
 ROOT = Path(__file__).parents[1]
 MUTANTS = 2_100

@@ -15,16 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 from timm.data import create_transform
 
-from vit_demo.image import (
-    FITS,
-    MAX_PIXELS,
-    ImageError,
-    Preprocess,
-    View,
-    make_view,
-    open_image,
-    to_tensor,
-)
+from vit_demo.image import MAX_PIXELS, ImageError, open_image
+from vit_demo.view import FITS, Preprocess, View, make_view, to_tensor
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 PLAIN = Preprocess(size=(224, 224))
@@ -117,7 +109,7 @@ def test_the_shortcut_for_threads_equals_timm_up_to_rounding(shape, interpolatio
     picture = Image.fromarray(noise(*shape))
     theirs = timm_tensor(picture, preprocess)
     plain = make_view(picture, preprocess, (16, 16))
-    monkeypatch.setattr("vit_demo.image.MAX_PIXELS", 10_000)
+    monkeypatch.setattr("vit_demo.view.MAX_PIXELS", 10_000)
     short = make_view(picture, preprocess, (16, 16))
     assert short.box == plain.box
     torch.testing.assert_close(to_tensor(short, preprocess), theirs, rtol=0, atol=1.01 / 127.5)
@@ -126,7 +118,7 @@ def test_the_shortcut_for_threads_equals_timm_up_to_rounding(shape, interpolatio
 def test_a_tall_picture_shortened_first_looks_the_same(monkeypatch):
     picture = Image.fromarray(np.repeat(noise(2, 75), 12, axis=0))  # smooth enough to compare
     plain = np.asarray(make_view(picture, PLAIN, (16, 16), "stretch").picture, dtype=int)
-    monkeypatch.setattr("vit_demo.image.MAX_PIXELS", 224 * 224)
+    monkeypatch.setattr("vit_demo.view.MAX_PIXELS", 224 * 224)
     other = np.asarray(make_view(picture, PLAIN, (16, 16), "stretch").picture, dtype=int)
     assert abs(plain - other).max() <= 2
 
@@ -316,7 +308,7 @@ def test_native_keeps_the_aspect_within_the_budget(w, h, model):
     rows, cols, p, q = model
     preprocess = Preprocess((rows * p, cols * q))
     with pytest.MonkeyPatch.context() as patch:  # the geometry, without the work
-        patch.setattr("vit_demo.image._look", lambda *a: Image.new("RGB", (a[2][2], a[2][3])))
+        patch.setattr("vit_demo.view._look", lambda *a: Image.new("RGB", (a[2][2], a[2][3])))
         view = make_view(Image.new("L", (w, h)), preprocess, (p, q), "native")
     got, budget = view.grid[0] * view.grid[1], rows * cols
     assert 1 <= got <= 1.1 * budget

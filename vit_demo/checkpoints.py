@@ -29,8 +29,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer, ViTConfig, patch_grid
+from vit_demo.view import Preprocess
 
 ASSETS = Path(__file__).parent.parent / "assets"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin")

@@ -12,7 +12,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from vit_demo.image import FITS
+from vit_demo.view import FITS
 
 FIT_HELP = "how a picture meets the model (crop)"
 

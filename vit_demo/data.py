@@ -20,7 +20,8 @@ from torch import Tensor
 from torchvision import datasets
 from torchvision.transforms import v2
 
-from vit_demo.image import ImageError, Preprocess, make_view, open_image
+from vit_demo.image import ImageError, open_image
+from vit_demo.view import Preprocess, make_view
 
 NAMED = {
     "mnist": datasets.MNIST,

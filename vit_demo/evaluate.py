@@ -13,9 +13,9 @@ from vit_demo.checkpoints import load_checkpoint
 from vit_demo.data import NAMED, DataError, Dataset, load_dataset, normalise
 from vit_demo.explain import choose_device
 from vit_demo.files import whole_file
-from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer
 from vit_demo.team import Team
+from vit_demo.view import Preprocess
 
 TOP_5_FROM = 11  # classes: with ten, half of all answers are among the top five
 

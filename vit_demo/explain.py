@@ -12,12 +12,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vit_demo import attention, image
+from vit_demo import attention
 from vit_demo.arguments import choice, pair, share, shown, whole
 from vit_demo.checkpoints import Checkpoint, load_checkpoint
 from vit_demo.class_maps import class_maps, find_label
+from vit_demo.image import open_image
 from vit_demo.model import Attend, attention_weights
 from vit_demo.recorder import Recorder, readout_tokens
+from vit_demo.view import View, make_view, to_tensor
 
 Label = int | str | None  # a class by number or name, or the predicted one
 Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
@@ -41,10 +43,9 @@ class Classifier:
         self.model = checkpoint.model.eval().requires_grad_(False).to(self.device)
         self.config = self.model.config
 
-    def view(self, source: Any, fit: str = "crop") -> image.View:
+    def view(self, source: Any, fit: str = "crop") -> View:
         """The picture as the model will see it. `source`: a path, bytes, PIL image or array."""
-        picture = image.open_image(source)
-        return image.make_view(picture, self.preprocess, self.config.patch_size, fit)
+        return make_view(open_image(source), self.preprocess, self.config.patch_size, fit)
 
     def classify(self, source: Any, top: int = 10, fit: str = "crop") -> list[Prediction]:
         """The most probable labels; fused attention, no maps."""
@@ -55,7 +56,7 @@ class Classifier:
         """Classify a picture and remember how: one forward pass."""
         return self.explain_views([self.view(source, fit)])[0]
 
-    def explain_views(self, views: Sequence[image.View]) -> list["Explanation"]:
+    def explain_views(self, views: Sequence[View]) -> list["Explanation"]:
         """Several pictures of one size in one forward pass."""
         recorder = Recorder(self.config.depth, readout_tokens(self.config))
         logits = self.logits(views, recorder)
@@ -63,9 +64,9 @@ class Classifier:
         return [Explanation(self, view, own, *kept) for view, own, kept in of_pictures]
 
     @torch.inference_mode()
-    def logits(self, views: Sequence[image.View], attend: Attend | None = None) -> Tensor:
+    def logits(self, views: Sequence[View], attend: Attend | None = None) -> Tensor:
         """What the model says (B, classes) to pictures of one size, on the CPU."""
-        pixels = torch.cat([image.to_tensor(view, self.preprocess) for view in views])
+        pixels = torch.cat([to_tensor(view, self.preprocess) for view in views])
         return self.model(pixels.to(self.device), attend).float().cpu()
 
     def require_labels(self) -> None:
@@ -87,7 +88,7 @@ class Explanation:
     def __init__(
         self,
         classifier: Classifier,
-        view: image.View,
+        view: View,
         logits: Tensor,
         queries: Tensor,
         keys: Tensor,
@@ -130,7 +131,7 @@ class Explanation:
     @property
     def pixels(self) -> Tensor:
         """What went into the model (1, C, H, W), made anew from the view."""
-        return image.to_tensor(self.view, self.classifier.preprocess).to(self.classifier.device)
+        return to_tensor(self.view, self.classifier.preprocess).to(self.classifier.device)
 
     # The maps
 

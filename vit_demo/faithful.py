@@ -24,9 +24,9 @@ import torch
 from PIL import Image, ImageFilter
 from torch import Tensor
 
-from vit_demo import image
 from vit_demo.arguments import choice, shown, whole
 from vit_demo.explain import Explanation, Label
+from vit_demo.view import to_tensor
 
 REMOVALS = ("tokens", "black", "blur")
 BUDGET = 40.0  # forward passes that one score may cost
@@ -99,7 +99,7 @@ def fill_of(explanation: Explanation, kind: str) -> Tensor:
     else:
         raise ValueError(f'Patches are painted over, not {shown(kind)}; use "black" or "blur".')
     preprocess = explanation.classifier.preprocess
-    return image.to_tensor(replace(view, picture=picture), preprocess).to(explanation.pixels)
+    return to_tensor(replace(view, picture=picture), preprocess).to(explanation.pixels)
 
 
 def paint(pixels: Tensor, fill: Tensor, left: Tensor, patch_size: tuple[int, int]) -> Tensor:

@@ -36,11 +36,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 
-from vit_demo import faithful, image
+from vit_demo import faithful
 from vit_demo.checkpoints import load_checkpoint
 from vit_demo.explain import Classifier, Explanation
 from vit_demo.files import whole_file
+from vit_demo.image import ImageError
 from vit_demo.team import team_of
+from vit_demo.view import FITS
 
 SHARES = tuple(step / 10 for step in range(10))  # of the pixels removed: 0, 0.1 .. 0.9
 DIRECTIONS = ("positive", "negative")
@@ -55,7 +57,7 @@ def add_faithfulness_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"what to compare ({','.join(faithful.METHODS)})")  # fmt: skip
     add("--labels-from-name", action="store_true",
         help="file names begin with the true synset, as n02123045_tabby.JPEG")  # fmt: skip
-    add("--fit", default="stretch", choices=image.FITS,
+    add("--fit", default="stretch", choices=FITS,
         help="how a picture meets the model (stretch, as in the papers' code)")  # fmt: skip
     add("--limit", type=int, metavar="N", help="only the first N pictures, by name")
     add("--resume", action="store_true", help="go on with the run in --out")
@@ -145,7 +147,7 @@ def row_of(
     """What is written down of one picture: right (1) or wrong (0) at each share, for each method."""
     try:
         explanation = classifier.explain(path, fit)
-    except image.ImageError as error:
+    except ImageError as error:
         return {"picture": path.name, "error": str(error)}
     predicted = explanation.label_index()
     truth = predicted if truth is None else truth

@@ -8,7 +8,7 @@ from pathlib import Path
 from vit_demo.augment import WARPS
 from vit_demo.checkpoints import Checkpoint
 from vit_demo.data import NAMED
-from vit_demo.image import Preprocess
+from vit_demo.view import Preprocess
 
 SHAPES = {  # --config
     "notes": {"embed_dim": 128, "depth": 3, "heads": 4},

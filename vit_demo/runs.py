@@ -16,10 +16,10 @@ import torch
 from vit_demo.checkpoints import save_checkpoint
 from vit_demo.data import Dataset
 from vit_demo.files import whole_file
-from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer
 from vit_demo.recipes import flag, settings
 from vit_demo.team import Team
+from vit_demo.view import Preprocess
 
 
 @dataclass

@@ -31,12 +31,12 @@ from vit_demo.checkpoints import load_checkpoint
 from vit_demo.data import Dataset, load_dataset, normalise
 from vit_demo.evaluate import measure
 from vit_demo.first_weights import first_model
-from vit_demo.image import Preprocess
 from vit_demo.model import VisionTransformer
 from vit_demo.optim import follow, learning_rate, make_optimizers
 from vit_demo.recipes import preprocess_of, settle
 from vit_demo.runs import Run, line_of, read_state, resume, save
 from vit_demo.team import Team, team_of
+from vit_demo.view import Preprocess
 
 GROUP = 8  # so many pictures share one seed, and with it one draw of RandAugment and mixing
 

@@ -7,7 +7,6 @@ import gradio as gr
 
 from vit_demo.checkpoints import embedded
 from vit_demo.explain import Classifier
-from vit_demo.image import FITS
 from vit_demo.ui import ask, explorer, why
 from vit_demo.ui.html import (
     HTML,
@@ -26,6 +25,7 @@ from vit_demo.ui.html import (
 )
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import CURATED, words
+from vit_demo.view import FITS
 
 HERE = Path(__file__).parent
 

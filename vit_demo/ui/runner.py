@@ -16,8 +16,8 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from torch import Tensor
 
-from vit_demo import image
 from vit_demo.explain import Classifier, Explanation, Prediction, predictions
+from vit_demo.view import View
 
 MOST_PIXELS = 8 * 224 * 224  # of one batch: more of them would not be faster, but need memory
 SECONDS = 120.0  # nobody waits longer
@@ -32,7 +32,7 @@ class Job:
     """A picture that waits for a model, and what to make of the model's answer."""
 
     classifier: Classifier
-    view: image.View
+    view: View
     maps: bool
     finish: Callable
     answer: Future = field(default_factory=Future)
@@ -155,7 +155,7 @@ def gpu(function: Callable) -> Callable:
 
 
 @gpu
-def forward(key: int, views: list[image.View], maps: bool) -> list[tuple[Tensor, ...]]:
+def forward(key: int, views: list[View], maps: bool) -> list[tuple[Tensor, ...]]:
     """One forward pass: only small things go in, and only tensors on the CPU come out."""
     classifier = SERVING[key]
     if maps:
