@@ -19,9 +19,9 @@ import torch
 from conftest import missing
 from PIL import Image
 
-from vit_demo.checkpoints import CheckpointError, embedded
 from vit_demo.explain import Classifier
 from vit_demo.ui.store import Models, Server, Store, maps_of_layers, settings_of
+from vit_demo.weights import CheckpointError, embedded
 
 ROOT = Path(__file__).parents[1]
 DEIT = "deit_tiny_patch16_224.fb_in1k"

@@ -20,10 +20,12 @@ from PIL import Image
 from safetensors.torch import load_file, save, save_file
 
 import vit_demo
-from vit_demo import checkpoints
-from vit_demo.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
+from vit_demo.checkpoints import load_checkpoint, save_checkpoint
+from vit_demo.hub import HUB_SECONDS, STALL_SECONDS
 from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.timm_models import supported_timm
 from vit_demo.view import Preprocess
+from vit_demo.weights import METADATA_KEY, CheckpointError, read_weights
 
 NAME = "vit_tiny_patch16_224.augreg_in21k_ft_in1k"
 IMAGES = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(3))
@@ -33,7 +35,7 @@ IMAGES = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(3))
 def own_folder(tmp_path, monkeypatch):
     """An empty folder of weights, and a hub that nobody can reach."""
     monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr(checkpoints, "cached_file", lambda repo: None)
+    monkeypatch.setattr("vit_demo.hub.cached_file", lambda repo: None)
     unreachable(monkeypatch, "http://127.0.0.1:9")
     return tmp_path
 
@@ -104,7 +106,7 @@ def test_labels_come_from_the_right_subset(own_folder, monkeypatch, name, labels
 
 
 def test_weights_are_looked_up_when_load_is_called(shared, monkeypatch, tmp_path):
-    monkeypatch.setattr(checkpoints, "cached_file", lambda repo: None)
+    monkeypatch.setattr("vit_demo.hub.cached_file", lambda repo: None)
     unreachable(monkeypatch, "http://127.0.0.1:9")
     monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(tmp_path))
     with pytest.raises(CheckpointError):
@@ -117,12 +119,12 @@ def test_the_hubs_cache_comes_before_the_network(own_folder, monkeypatch):
     path = own_folder / "somewhere.safetensors"
     reference = timm.create_model(NAME)
     save_file(reference.state_dict(), path)
-    monkeypatch.setattr(checkpoints, "cached_file", lambda repo: path if NAME in repo else None)
+    monkeypatch.setattr("vit_demo.hub.cached_file", lambda repo: path if NAME in repo else None)
     assert same_logits(load_checkpoint(NAME).model, reference)
 
 
 def test_every_supported_name_is_recognised_and_counted():
-    names = checkpoints.supported_timm()
+    names = supported_timm()
     counted = [
         name
         for name, labels in names.items()
@@ -161,7 +163,7 @@ def test_what_is_not_a_plain_vit_is_refused_with_a_reason_and_a_neighbour(own_fo
     with pytest.raises(CheckpointError, match=words) as error:
         load_checkpoint(name)
     neighbour = str(error.value).rpartition("try ")[2].rstrip(".")
-    labels = checkpoints.supported_timm()[neighbour]
+    labels = supported_timm()[neighbour]
     assert labels == 1000 or not name.endswith("in1k")
     assert str(error.value).count(". ") == 0  # one sentence
 
@@ -250,7 +252,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoints, "save_file", full)
+    monkeypatch.setattr("vit_demo.checkpoints.save_file", full)
     with pytest.raises(OSError, match="space"):
         save_checkpoint(path, small_model(), ["x", "y", "z"], Preprocess((16, 24)))
     assert path.read_bytes() == before
@@ -370,10 +372,10 @@ def test_wrong_contents_are_refused_with_the_tensors_name(tmp_path):
     path = tmp_path / "mine.safetensors"
     save_checkpoint(path, small_model(), ["a", "b", "c"], Preprocess((16, 24)))
     good = load_file(path)
-    about = json.loads(checkpoints.read_weights(path)[1])
+    about = json.loads(read_weights(path)[1])
 
     def refused(words, tensors=good, description=about):
-        save_file(tensors, path, metadata={checkpoints.METADATA_KEY: json.dumps(description)})
+        save_file(tensors, path, metadata={METADATA_KEY: json.dumps(description)})
         with pytest.raises(CheckpointError, match=words):
             load_checkpoint(str(path))
 
@@ -530,7 +532,7 @@ def test_a_hub_that_fails_is_told_in_seconds_and_the_next_try_works(
 
     hub.fault = fault
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "STALL_SECONDS", 2)  # the same way, only sooner
+        patch.setattr("vit_demo.hub.STALL_SECONDS", 2)  # the same way, only sooner
         if fault == "full disk":
 
             def full(url, file, **options):
@@ -564,4 +566,4 @@ def test_a_file_that_was_damaged_in_the_cache_is_fetched_again(hub, tmp_path):
 
 
 def test_how_long_a_download_may_stand_still():
-    assert checkpoints.HUB_SECONDS < checkpoints.STALL_SECONDS < 10
+    assert HUB_SECONDS < STALL_SECONDS < 10

@@ -27,19 +27,14 @@ from safetensors.torch import save_file
 
 import vit_demo
 from vit_demo import faithful, image, knockout
-from vit_demo.checkpoints import (
-    METADATA_KEY,
-    CheckpointError,
-    embedded,
-    read_weights,
-    save_checkpoint,
-    supported_timm,
-)
+from vit_demo.checkpoints import save_checkpoint
 from vit_demo.explain import Classifier
 from vit_demo.image import ImageError, open_image
 from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.timm_models import supported_timm
 from vit_demo.ui.store import Models, Server, size_of
 from vit_demo.view import FITS, Preprocess, make_view, to_tensor
+from vit_demo.weights import METADATA_KEY, CheckpointError, embedded, read_weights
 
 ROOT = Path(__file__).parents[1]
 MUTANTS = 2_100

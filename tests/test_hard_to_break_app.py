@@ -18,7 +18,7 @@ import httpx
 import pytest
 from conftest import missing
 
-from vit_demo.checkpoints import embedded
+from vit_demo.weights import embedded
 
 ROOT = Path(__file__).parents[1]
 MARK = {"meta": {"_type": "gradio.FileData"}}

@@ -12,7 +12,6 @@ from timm.layers import resample_abs_pos_embed
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 
-from vit_demo.checkpoints import config_of, imagenet_labels, supported_timm
 from vit_demo.model import (
     PatchEmbed,
     UnfoldPatchEmbed,
@@ -21,6 +20,7 @@ from vit_demo.model import (
     attention_weights,
     resample_positions,
 )
+from vit_demo.timm_models import config_of, imagenet_labels, supported_timm
 
 # One name of each family among the supported ones, and what is special about it.
 FAMILIES = [

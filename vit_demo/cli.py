@@ -162,7 +162,8 @@ def load(args: argparse.Namespace):
 
 
 def run_models(args: argparse.Namespace) -> None:
-    from vit_demo.checkpoints import embedded, supported_timm
+    from vit_demo.timm_models import supported_timm
+    from vit_demo.weights import embedded
 
     models = [{"name": name, "source": "embedded"} for name in embedded()]
     for name, labels in supported_timm().items():

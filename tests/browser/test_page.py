@@ -19,7 +19,7 @@ SECONDS = 60  # patience on a busy machine
 @pytest.fixture(scope="module")
 def server(shared):
     """The page, served in this process. The model hub is out of reach."""
-    from vit_demo.checkpoints import embedded
+    from vit_demo.weights import embedded
 
     for name in ("vit-cifar10", "vit-mnist"):
         if name not in embedded():

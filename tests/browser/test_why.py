@@ -31,9 +31,9 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site():
-    from vit_demo.checkpoints import embedded
     from vit_demo.ui import page
     from vit_demo.ui.store import Server
+    from vit_demo.weights import embedded
 
     if MODEL not in embedded():
         missing(f"assets/{MODEL}.safetensors is not here")

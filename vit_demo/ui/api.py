@@ -6,12 +6,12 @@ from contextlib import contextmanager
 import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
-from vit_demo.checkpoints import CheckpointError
 from vit_demo.image import ImageError
 from vit_demo.ui.html import Picture
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import one_sentence, words
 from vit_demo.view import FITS
+from vit_demo.weights import CheckpointError
 
 log = logging.getLogger("vit_demo")
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import gradio as gr
 from PIL import Image
 
-from vit_demo.checkpoints import ASSETS, DEFAULT
+from vit_demo.checkpoints import DEFAULT
 from vit_demo.explain import Explanation
 from vit_demo.ui.texts import CITATION, EXAMPLE_NAMES, words
+from vit_demo.weights import ASSETS
 
 EXAMPLES = {
     "photo": ("cat", "lion", "cheetah", "coffee", "tower", "rocket", "horse", "bus"),

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import gradio as gr
 
-from vit_demo.checkpoints import embedded
 from vit_demo.explain import Classifier
 from vit_demo.ui import ask, explorer, why
 from vit_demo.ui.html import (
@@ -26,6 +25,7 @@ from vit_demo.ui.html import (
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import CURATED, words
 from vit_demo.view import FITS
+from vit_demo.weights import embedded
 
 HERE = Path(__file__).parent
 

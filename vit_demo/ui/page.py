@@ -18,7 +18,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 
-from vit_demo.checkpoints import DEFAULT, SUFFIXES, CheckpointError
+from vit_demo.checkpoints import DEFAULT
 from vit_demo.image import ImageError
 from vit_demo.ui.api import add_api
 from vit_demo.ui.guard import Blocks
@@ -38,6 +38,7 @@ from vit_demo.ui.texts import language_of, one_sentence, words
 from vit_demo.ui.theme import launch_options  # noqa: F401 (what `app.py` launches with)
 from vit_demo.ui.why import connect_section, section_value
 from vit_demo.view import FITS
+from vit_demo.weights import SUFFIXES, CheckpointError
 
 SPACES_DEFAULT = "deit_small_patch16_224.fb_in1k"
 log = logging.getLogger("vit_demo")

@@ -24,12 +24,13 @@ import numpy as np
 from torch import Tensor
 
 from vit_demo import faithful, render
-from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError
+from vit_demo.checkpoints import LONGEST_NAME
 from vit_demo.class_maps import CLASS_MAPS
 from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.ui import explorer
 from vit_demo.ui.folder import Folder
 from vit_demo.ui.runner import TWINS, ZERO_GPU, Runner
+from vit_demo.weights import SUFFIXES, CheckpointError
 
 MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30

@@ -5,9 +5,9 @@ from pathlib import Path
 import gradio as gr
 from starlette.middleware import Middleware
 
-from vit_demo.checkpoints import ASSETS
 from vit_demo.ui.guard import ClosedDoors
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
+from vit_demo.weights import ASSETS
 
 HERE = Path(__file__).parent
 
