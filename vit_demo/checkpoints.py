@@ -7,7 +7,6 @@ describes itself: its shape, labels and preprocessing lie in the metadata of the
 import json
 import math
 import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from vit_demo.files import whole_file
 from vit_demo.hub import find_weights
 from vit_demo.model import VisionTransformer, ViTConfig, patch_grid
 from vit_demo.timm_models import (
@@ -132,16 +132,9 @@ def save_checkpoint(
         key: t.detach().to("cpu", dtype).contiguous() for key, t in model.state_dict().items()
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    os.close(handle)
-    try:
-        metadata = {METADATA_KEY: about, CHECKSUM_KEY: checksum(tensors, about)}
+    metadata = {METADATA_KEY: about, CHECKSUM_KEY: checksum(tensors, about)}
+    with whole_file(path) as part:
         save_file(tensors, part, metadata=metadata)
-        os.chmod(part, 0o644)
-        os.replace(part, path)
-    except BaseException:
-        os.unlink(part)
-        raise
 
 
 def load_file(path: Path, arch: str | None = None) -> Checkpoint:
