@@ -106,3 +106,21 @@ def trained(colours, tmp_path_factory) -> Path:
     train(arguments(colours, "--out", out, *SHAPE, *FAST, *CALM, "--epochs", 12))
     torch.set_num_threads(threads)
     return out
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """An empty folder of weights, and a hub that nobody can reach."""
+    monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(tmp_path))
+    monkeypatch.setattr("vit_demo.hub.cached_file", lambda repo: None)
+    unreachable(monkeypatch, "http://127.0.0.1:9")
+    return tmp_path
+
+
+def unreachable(monkeypatch, endpoint: str) -> None:
+    import huggingface_hub
+
+    address = endpoint + "/{repo_id}/{filename}"
+    monkeypatch.setattr(
+        huggingface_hub, "hf_hub_url", lambda r, f: address.format(repo_id=r, filename=f)
+    )
