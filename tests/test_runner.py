@@ -90,7 +90,7 @@ def test_an_error_hits_only_its_own_picture(classifier):
     with ThreadPoolExecutor(3) as pool:
         thens = [lambda e: e.layers, lambda e: 1 / 0, lambda e: e.heads]
         jobs = [pool.submit(row.explain, classifier, pictures(1)[0], "crop", t) for t in thens]
-        until(lambda: len(gate.sizes) + len(row.waiting) >= 3)
+        until(lambda: sum(gate.sizes) + len(row.waiting) >= 3)
         gate.opened.set()
         assert jobs[0].result(60)[1] == classifier.config.depth
         assert jobs[2].result(60)[1] == classifier.config.heads
@@ -114,7 +114,7 @@ def test_a_batch_that_is_too_large_goes_one_by_one(classifier):
         jobs = [
             pool.submit(row.explain, classifier, picture, "crop", id) for picture in pictures(4)
         ]
-        until(lambda: len(gate.sizes) + len(row.waiting) >= 4)
+        until(lambda: sum(gate.sizes) + len(row.waiting) >= 4)
         gate.opened.set()
         for job, wanted in zip(jobs, expected, strict=True):
             assert (job.result(60)[0].logits - wanted).abs().max() < 1e-4
