@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import tempfile
@@ -78,9 +79,10 @@ class Server:
 
 
 class Visitor:
-    """One visitor with one connection."""
+    """One visitor: one connection, one session, as a browser or gradio_client has them."""
 
     def __init__(self, address: str, timeout: float = 120):
+        self.session = secrets.token_hex(8)
         self.connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
 
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> bytes:
@@ -109,7 +111,7 @@ class Visitor:
 
     def begin(self, endpoint: str, *data) -> str:
         """Stand in the queue; the number of the place."""
-        body = json.dumps({"data": data}).encode()
+        body = json.dumps({"data": data, "session_hash": self.session}).encode()
         text = self.ask("POST", f"/gradio_api/call/{endpoint}", body, "application/json")
         return json.loads(text)["event_id"]
 
