@@ -439,7 +439,9 @@ def test_gradio_would_fetch_what_the_guard_refuses(monkeypatch):
             box = gr.Textbox()
             box.change(lambda x: x, box, None)
         try:
-            asyncio.run(demo.preprocess_data(demo.fns[0], [value], None))
+            sent = demo.preprocess_data(demo.fns[0], [value], None)
+            with ThreadPoolExecutor(1) as pool:  # Playwright may have a loop in this thread
+                pool.submit(asyncio.run, sent).result()
         except gr.Error as error:
             assert "Give a file, not an address" in error.message
         return went.copy()
