@@ -31,10 +31,10 @@ from benchmarks.visitors import ROOT, SETTINGS, Server, Visitor, noise
 from vit_demo import faithful, knockout
 from vit_demo.attention import head_rollouts
 from vit_demo.checkpoints import Checkpoint
+from vit_demo.checkpoints.timm_models import config_of, imagenet_labels, preprocess_of
+from vit_demo.checkpoints.weights import fill
 from vit_demo.explain import Classifier
-from vit_demo.timm_models import config_of, imagenet_labels, preprocess_of
 from vit_demo.view import View
-from vit_demo.weights import fill
 
 # Name -> how often plain; at most: our forward, everything the explorer needs
 MODELS = {

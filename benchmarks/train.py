@@ -15,13 +15,13 @@ import timm.models.vision_transformer as reference
 import torch
 import torch.nn.functional as F
 
-from vit_demo.data import Dataset
-from vit_demo.first_weights import first_model
-from vit_demo.optim import make_optimizers
-from vit_demo.recipes import SHAPES, add_train_arguments, preprocess_of, settle
-from vit_demo.runs import Run
-from vit_demo.team import Team
-from vit_demo.train import train_epoch
+from vit_demo.distributed import ProcessGroup
+from vit_demo.training.config import SHAPES, add_train_arguments, settle
+from vit_demo.training.data import Dataset, preprocess_of
+from vit_demo.training.first_weights import first_model
+from vit_demo.training.loop import train_epoch
+from vit_demo.training.optimizers import make_optimizers
+from vit_demo.training.run import Run
 
 
 def main() -> None:
@@ -60,7 +60,7 @@ def our_round(args: argparse.Namespace):
     model = first_model(settings, None, len(names))
     run = Run(
         args=settings,
-        team=Team(0, 1, torch.device("cpu")),
+        team=ProcessGroup(0, 1, torch.device("cpu")),
         train_set=dataset,
         test_set=dataset,
         preprocess=preprocess_of(settings, None),

@@ -1,30 +1,21 @@
 """What several test files need."""
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from models import noise, small_classifier
 from PIL import Image
-
-SHARED = Path(__file__).parents[2] / "shared"
-REQUIRED = os.environ.get("VIT_DEMO_REQUIRE_ALL") == "1"
-
-
-def missing(what: str):
-    """Skip for a user, fail in CI, where everything has to be there."""
-    if REQUIRED:
-        pytest.fail(f"{what}, and VIT_DEMO_REQUIRE_ALL=1 does not allow to skip")
-    pytest.skip(what)
+from support.models import noise, small_classifier
+from support.shared import SHARED, missing
+from support.timm import unreachable
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with real weights, pictures and data sets beside the repository."""
     if not SHARED.is_dir():
-        missing("the folder ../shared with weights, pictures and data sets is not here")
+        missing("no folder ../shared: see CONTRIBUTING.md for what to put there")
     return SHARED
 
 
@@ -96,9 +87,9 @@ def colours(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def trained(colours, tmp_path_factory) -> Path:
     """A finished run on the colours; nobody may change it."""
-    from training import CALM, FAST, SHAPE, arguments
+    from support.runs import CALM, FAST, SHAPE, arguments
 
-    from vit_demo.train import train
+    from vit_demo.training.loop import train
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -112,15 +103,6 @@ def trained(colours, tmp_path_factory) -> Path:
 def own_folder(tmp_path, monkeypatch):
     """An empty folder of weights, and a hub that nobody can reach."""
     monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(tmp_path))
-    monkeypatch.setattr("vit_demo.hub.cached_file", lambda repo: None)
+    monkeypatch.setattr("vit_demo.checkpoints.hub.cached_file", lambda repo: None)
     unreachable(monkeypatch, "http://127.0.0.1:9")
     return tmp_path
-
-
-def unreachable(monkeypatch, endpoint: str) -> None:
-    import huggingface_hub
-
-    address = endpoint + "/{repo_id}/{filename}"
-    monkeypatch.setattr(
-        huggingface_hub, "hf_hub_url", lambda r, f: address.format(repo_id=r, filename=f)
-    )

@@ -4,22 +4,13 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from support.attention import FAST, random_attention, seeds, shapes
 
 from vit_demo import attention
 
-FAST = settings(max_examples=40, deadline=None)
-shapes = st.tuples(st.integers(1, 4), st.integers(1, 4), st.integers(2, 9))  # layers, heads, tokens
-seeds = st.integers(0, 2**31 - 1)
 shares = st.floats(0, 1)
-
-
-def random_attention(shape: tuple[int, int, int], seed: int) -> torch.Tensor:
-    layers, heads, N = shape
-    generator = torch.Generator().manual_seed(seed)
-    logits = 3 * torch.randn(layers, heads, N, N, generator=generator, dtype=torch.float64)
-    return logits.softmax(dim=-1)
 
 
 def full_rollout(matrices, residual: float) -> torch.Tensor:
@@ -43,8 +34,10 @@ def test_the_chain_of_vectors_is_the_product_of_matrices(shape, seed, residual):
     R = full_rollout(matrices, residual)
     for token in range(shape[2]):
         v = attention.token_mean(slice(token, token + 1), shape[2], torch.float64)
-        torch.testing.assert_close(attention.chain(v, matrices, residual), R[token])
-    everyone = attention.chain(torch.eye(shape[2], dtype=torch.float64), matrices, residual)
+        torch.testing.assert_close(attention.through_layers(v, matrices, residual), R[token])
+    everyone = attention.through_layers(
+        torch.eye(shape[2], dtype=torch.float64), matrices, residual
+    )
     torch.testing.assert_close(everyone, R)
 
 
@@ -119,16 +112,16 @@ def test_same_head_rollouts_equal_the_full_product(shape, seed, residual):
 def test_uniform_attention_gives_a_uniform_map():
     N, matrices = 10, [torch.full((10, 10), 0.1)] * 4
     v = attention.token_mean(slice(0, 1), N)
-    rolled = attention.chain(v, matrices, residual=0.0)
+    rolled = attention.through_layers(v, matrices, residual=0.0)
     torch.testing.assert_close(rolled, torch.full((N,), 0.1))
-    half = attention.chain(v, matrices, residual=0.5)
+    half = attention.through_layers(v, matrices, residual=0.5)
     torch.testing.assert_close(half[1:], half[1:2].expand(N - 1))  # all but the asker alike
 
 
 def test_identity_attention_leaves_all_mass_on_the_asker():
     v = attention.token_mean(slice(3, 4), 6)
     for residual in (0.0, 0.5, 1.0):
-        torch.testing.assert_close(attention.chain(v, [torch.eye(6)] * 5, residual), v)
+        torch.testing.assert_close(attention.through_layers(v, [torch.eye(6)] * 5, residual), v)
 
 
 grids = st.tuples(st.integers(1, 3), st.integers(1, 4))

@@ -3,12 +3,14 @@
 import pytest
 import torch
 from hypothesis import given
-from models import WITH_HEAD, small_classifier
 from PIL import Image
-from test_attention import FAST, random_attention, seeds, shapes
+from support.attention import FAST, random_attention, seeds, shapes
+from support.models import WITH_HEAD, small_classifier
 
 from vit_demo import attention
-from vit_demo.class_maps import CLASS_MAPS, class_maps, find_label
+from vit_demo.class_maps import class_maps
+from vit_demo.labels import find_label
+from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.model import VisionTransformer, ViTConfig, attention_weights
 from vit_demo.recorder import readout_tokens
 from vit_demo.view import to_tensor

@@ -3,8 +3,8 @@
 import pytest
 import timm
 import torch
-from models import SHAPES, small_classifier
 from PIL import Image
+from support.models import SHAPES, small_classifier
 
 import vit_demo
 from vit_demo.recorder import readout_tokens
@@ -137,7 +137,7 @@ def test_every_kind_of_readout(shape, picture):
 
 def test_discard_in_a_rollout_equals_the_formula(picture):
     explanation = small_classifier().explain(picture)
-    mean = explanation.mean_attention.double()
+    mean = explanation.recording.mean_attention.double()
     for layer, A in enumerate(mean):
         for i in range(17):
             free = [j for j in range(17) if j not in (0, i)]

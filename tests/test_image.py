@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pictures import noise, saved
 from PIL import Image
+from support.pictures import noise, saved
 
 from vit_demo.image import ImageError, open_image
 

@@ -12,6 +12,7 @@ from timm.layers import resample_abs_pos_embed
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import VisionTransformer as TimmViT
 
+from vit_demo.checkpoints.timm_models import config_of, imagenet_labels, supported_timm
 from vit_demo.model import (
     PatchEmbed,
     UnfoldPatchEmbed,
@@ -20,7 +21,6 @@ from vit_demo.model import (
     attention_weights,
     resample_positions,
 )
-from vit_demo.timm_models import config_of, imagenet_labels, supported_timm
 
 # One name of each family among the supported ones, and what is special about it.
 FAMILIES = [
@@ -219,7 +219,7 @@ def test_keep_takes_the_other_patches_out():
     images = torch.randn(2, 3, 32, 32)
     keep = torch.tensor([[0, 5, 9], [3, 2, 15]])
     with torch.inference_mode():
-        tokens = model.tokens(images)
+        tokens = model.embed(images)
         x = torch.stack([tokens[i, torch.cat([torch.tensor([0]), keep[i] + 1])] for i in range(2)])
         for block in model.blocks:
             x = block(x)

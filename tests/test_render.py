@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from models import small_classifier
 from PIL import Image
+from support.models import small_classifier
 
 from vit_demo import render
 

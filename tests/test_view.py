@@ -5,12 +5,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pictures import noise, saved
 from PIL import Image, ImageOps
+from support.pictures import noise, saved
 from timm.data import create_transform
 
 from vit_demo.image import MAX_PIXELS, open_image
-from vit_demo.view import FITS, Preprocess, View, make_view, to_tensor
+from vit_demo.map_settings import FITS
+from vit_demo.view import Preprocess, View, make_view, to_tensor
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 PLAIN = Preprocess(size=(224, 224))

@@ -1,5 +1,27 @@
-"""See how a Vision Transformer looks at a picture."""
+"""See how a Vision Transformer looks at a picture.
 
-from vit_demo.explain import Classifier, Explanation, Prediction, load
+classifier = vit_demo.load("vit-cifar10")
+explanation = classifier.explain("cat.jpg")
+"""
 
-__all__ = ["Classifier", "Explanation", "Prediction", "load"]
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vit_demo.explain import Classifier, Explanation, Prediction, load
+
+__all__ = ["Classifier", "Explanation", "Prediction", "faithful", "knockout", "load"]
+NAMES = {
+    name: ("vit_demo.explain", name) for name in __all__ if name[0].isupper() or name == "load"
+}
+MODULES = {"faithful": "vit_demo.trust", "knockout": "vit_demo.trust.knockout"}
+
+
+def __getattr__(name: str):
+    """Import PyTorch when it is first needed: `vit-demo --help` answers at once."""
+    if name in NAMES:
+        module, attribute = NAMES[name]
+        return getattr(import_module(module), attribute)
+    if name in MODULES:
+        return import_module(MODULES[name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

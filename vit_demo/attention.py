@@ -1,20 +1,21 @@
 """The mathematics of attention maps: tensors in, tensors out. No model, no picture, no page.
 
-`A` is the attention of one layer after the softmax: A[h, i, j] is how much token i looks at token j
-in head h; every row sums to 1. A layer also passes each token on unchanged (the residual stream), so
-information moves through layer l by
+`A` is the attention of one layer after the softmax, (h, N, N): A[h, i, j] is how much token i looks at
+token j in head h; every row sums to 1. A layer also passes each token on unchanged (the residual
+stream), so information moves through layer l by
 
     At[l] = (1 - residual) * A[l] + residual * I
 
 and through the whole model by the product R = At[L-1] ... At[1] At[0] (Abnar and Zuidema 2020).
-Nobody needs all of R: the map of one token is one row of it, a chain of vector-matrix products from
-the last layer down, which costs L N^2 instead of L N^3.
+Nobody needs all of R: the map of one token is one row of it, vector-matrix products from the last
+layer down, which cost L N^2 instead of L N^3.
 
 The rule that keeps every map a share of 1: whatever is done to a matrix (fusing heads by max or min,
 discarding small entries), its rows are normalised again before it enters the product.
 
-A read-out is the mean over a slice of tokens: the class token, class and distillation token, or all
-patches for average pooling. As a vector it is `token_mean(...)`, with entries that sum to 1.
+The read-out is what the answer is taken from: the mean over the class token, over class and
+distillation token, or over all patches (average pooling). `readout_tokens` is the slice of these
+tokens; as a vector v of shares (N,) it is `token_mean(readout_tokens, N)`.
 """
 
 import math
@@ -23,11 +24,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-FUSIONS = ("mean", "max", "min")
+FUSIONS = ("mean", "max", "min")  # over heads
 
 
 def token_mean(tokens: slice, N: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The read-out as a vector (N,): equal weights on these tokens, zero elsewhere."""
+    """Tokens as a vector of shares (N,): equal weights on these tokens, zero elsewhere."""
     vector = torch.zeros(N, dtype=dtype)
     vector[tokens] = 1
     return vector / vector.sum()
@@ -51,7 +52,7 @@ def fuse_heads(A: Tensor, fusion: str = "mean") -> Tensor:
     raise ValueError(f"fusion is {fusion!r}; use one of {', '.join(FUSIONS)}.")
 
 
-def discard_smallest(A: Tensor, ratio: float, readout: slice | None) -> Tensor:
+def discard_smallest(A: Tensor, ratio: float, readout_tokens: slice | None) -> Tensor:
     """Zero the smallest entries of each row, this share of them, and normalise the rows again.
 
     The read-out's columns and the diagonal are never discarded: without them a token could lose its
@@ -60,11 +61,11 @@ def discard_smallest(A: Tensor, ratio: float, readout: slice | None) -> Tensor:
     if not 0 <= ratio < 1:
         raise ValueError(f"discard is {ratio}; use a share from 0 up to, but below, 1.")
     N = A.shape[-1]
-    kept = torch.eye(N, dtype=torch.bool, device=A.device)
-    if readout is not None:
-        kept[:, readout] = True
-    free = (~kept).sum(dim=-1)  # (N,): how many entries of each row may go
-    order = A.masked_fill(kept, torch.inf).argsort(dim=-1, stable=True)
+    protected = torch.eye(N, dtype=torch.bool, device=A.device)
+    if readout_tokens is not None:
+        protected[:, readout_tokens] = True
+    free = (~protected).sum(dim=-1)  # (N,): how many entries of each row may go
+    order = A.masked_fill(protected, torch.inf).argsort(dim=-1, stable=True)
     rank = torch.empty_like(order).scatter_(
         -1, order, torch.arange(N, device=A.device).expand_as(order)
     )
@@ -72,40 +73,35 @@ def discard_smallest(A: Tensor, ratio: float, readout: slice | None) -> Tensor:
     return normalise_rows(A.masked_fill(gone, 0))
 
 
-def chain(v: Tensor, matrices: Sequence[Tensor], residual: float = 0.5) -> Tensor:
-    """v At[L-1] ... At[0] for rows v (..., N) and the layers' matrices (N, N), first layer first."""
+def through_layers(v: Tensor, matrices: Sequence[Tensor], residual: float = 0.5) -> Tensor:
+    """v At[L-1] ... At[0] for vectors v (..., N) and the layers' matrices (N, N), first layer first."""
     for A in reversed(matrices):
-        v = step(v, A, residual)
+        v = through_layer(v, A, residual)
     return v
 
 
-def step(v: Tensor, A: Tensor, residual: float) -> Tensor:
-    """Through one layer, backwards: part through the attention, part through the residual."""
+def through_layer(v: Tensor, A: Tensor, residual: float) -> Tensor:
+    """v At: part of v goes back through the attention A (N, N), part through the residual stream."""
     return (1 - residual) * (v @ A) + residual * v
 
 
 def head_rollouts(
-    rows: Tensor, matrices: Sequence[Tensor], readout: Tensor, residual: float = 0.5
+    query_attention: Tensor, matrices: Sequence[Tensor], v: Tensor, residual: float = 0.5
 ) -> Tensor:
     """What each single head adds to the answer (L, h, N), traced back to the input.
 
-    `rows` (L, h, N) is the read-out's own attention in each head. Head h at layer l is followed
-    by the head-mean of all layers below it. So the mean over the heads of layer l is the rollout up to
-    layer l, exactly.
+    `query_attention` (L, h, N) is v A[l, h], v the token that asks (the read-out). Head h at layer l
+    is followed by the head-mean of all layers below it. So the mean over the heads of layer l is the
+    rollout up to layer l, exactly.
     """
-    v = step_from_rows(rows, readout, residual)
-    for layer in range(len(v) - 1, 0, -1):  # every map from `layer` or above goes through layer - 1
-        v[layer:] = step(v[layer:], matrices[layer - 1], residual)
-    return v
-
-
-def step_from_rows(rows: Tensor, readout: Tensor, residual: float) -> Tensor:
-    """The first step when the read-out's attention is already known."""
-    return (1 - residual) * rows + residual * readout
+    maps = (1 - residual) * query_attention + residual * v
+    for layer in range(len(maps) - 1, 0, -1):  # every map from `layer` or above passes layer - 1
+        maps[layer:] = through_layer(maps[layer:], matrices[layer - 1], residual)
+    return maps
 
 
 def same_head_rollouts(
-    layer_attention: Callable[[int], Tensor], depth: int, readout: Tensor, residual: float = 0.5
+    layer_attention: Callable[[int], Tensor], depth: int, v: Tensor, residual: float = 0.5
 ) -> Tensor:
     """The product of the *same head number* in every layer (L, h, N).
 
@@ -113,14 +109,14 @@ def same_head_rollouts(
     nothing to do with head 3 of the next: offered for comparison, not as the default.
     `layer_attention(l)` gives (h, N, N); the layers are asked for once each, from the last down.
     """
-    v = None
+    maps = None
     for layer in range(depth - 1, -1, -1):
         A = layer_attention(layer)  # (h, N, N)
-        if v is None:
-            v = readout.to(A).repeat(depth, len(A), 1)  # (L, h, N)
-        through = v[layer:].transpose(0, 1)  # (h, layers, N): one batch of rows a head
-        v[layer:] = step(through, A, residual).transpose(0, 1)
-    return v
+        if maps is None:
+            maps = v.to(A).repeat(depth, len(A), 1)  # (L, h, N)
+        of_heads = maps[layer:].transpose(0, 1)  # (h, layers, N): one batch of vectors a head
+        maps[layer:] = through_layer(of_heads, A, residual).transpose(0, 1)
+    return maps
 
 
 # What a head is like: where the patches look, when only patches count
@@ -149,48 +145,48 @@ def attention_entropy(A: Tensor, prefix: int) -> Tensor:
     return nats.mean(dim=-1) / math.log(2)
 
 
-# Why this class: A and dA, the gradient of the class's logit with respect to A, are sequences over
-# the layers, first layer first, of tensors (..., h, N, N); the maps come out as (..., N).
+# Why this class. `attentions` are the layers' A and `gradients` the gradients of the class's logit with
+# respect to them, both (..., h, N, N), first layer first; v (N,) is the read-out. Maps come out as (..., N).
 
 
-def row_through(v: Tensor, A: Tensor) -> Tensor:
-    """v @ A for one row v (..., N) a matrix A (..., N, N)."""
+def times_matrix(v: Tensor, A: Tensor) -> Tensor:
+    """v @ A for one vector v (..., N) a matrix A (..., N, N)."""
     return (v.unsqueeze(-2) @ A).squeeze(-2)
 
 
-def relevance(A: Sequence[Tensor], dA: Sequence[Tensor], readout: Tensor) -> Tensor:
+def relevance(attentions: Sequence[Tensor], gradients: Sequence[Tensor], v: Tensor) -> Tensor:
     """Class relevance (Chefer et al. 2021, ICCV): attention counts where it speaks for the class.
 
     R = R + Abar @ R from the first layer up is R = (I + Abar[L-1]) ... (I + Abar[0]). The read-out's
     row of it, from the last layer down, is v = v + v @ Abar: the N x N matrix R is never needed.
     """
-    v = readout.to(A[0])
-    for weights, gradient in zip(reversed(A), reversed(dA), strict=True):
-        Abar = (weights * gradient).clamp(min=0).mean(dim=-3)  # clamp first: heads do not cancel
-        v = v + row_through(v, Abar)
+    v = v.to(attentions[0])
+    for A, dA in zip(reversed(attentions), reversed(gradients), strict=True):
+        Abar = (A * dA).clamp(min=0).mean(dim=-3)  # clamp first: heads do not cancel
+        v = v + times_matrix(v, Abar)
     return v
 
 
 def gradient_rollout(
-    A: Sequence[Tensor], dA: Sequence[Tensor], readout: Tensor, residual: float = 0.5
+    attentions: Sequence[Tensor], gradients: Sequence[Tensor], v: Tensor, residual: float = 0.5
 ) -> Tensor:
     """Rollout in which a layer's matrix is not the mean of A, but of A * dA where that is positive.
 
     Rows are normalised, as in every rollout; a row on which no gradient falls passes its token on.
     """
-    v = readout.to(A[0])
-    for weights, gradient in zip(reversed(A), reversed(dA), strict=True):
-        fused = normalise_rows((weights * gradient).mean(dim=-3).clamp(min=0))
-        v = (1 - residual) * row_through(v, fused) + residual * v
+    v = v.to(attentions[0])
+    for A, dA in zip(reversed(attentions), reversed(gradients), strict=True):
+        Abar = normalise_rows((A * dA).mean(dim=-3).clamp(min=0))
+        v = (1 - residual) * times_matrix(v, Abar) + residual * v
     return v
 
 
-def grad_cam(A: Tensor, dA: Tensor, readout: Tensor, prefix: int) -> Tensor:
-    """Grad-CAM on attention: the read-out's rows in one layer (the last), heads by their gradient.
+def grad_cam(A: Tensor, dA: Tensor, v: Tensor, prefix: int) -> Tensor:
+    """Grad-CAM on attention: the read-out's attention in one layer (the last), heads by gradient.
 
     A head weighs as much as its mean gradient over the patches, without the `prefix` tokens.
     """
-    readout = readout.to(A)
-    rows, gradients = readout @ A, readout @ dA  # (..., h, N)
-    weights = gradients[..., prefix:].mean(dim=-1, keepdim=True)  # (..., h, 1)
-    return (weights * rows).mean(dim=-2).clamp(min=0)
+    v = v.to(A)
+    looked, slopes = v @ A, v @ dA  # (..., h, N)
+    weights = slopes[..., prefix:].mean(dim=-1, keepdim=True)  # (..., h, 1)
+    return (weights * looked).mean(dim=-2).clamp(min=0)

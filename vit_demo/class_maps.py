@@ -1,4 +1,4 @@
-"""Why this class? The maps that need gradients, and the way from a label's name to its number.
+"""Why this class? The maps that need gradients.
 
 Attention and rollout are the same whatever one asks for. These maps ask how the *logit of one class*
 changes with each entry of each layer's attention: one forward pass with the attention in the graph,
@@ -6,18 +6,12 @@ and one pass back. Only the attention is differentiated, never the weights, and 
 the first layer's attention: what lies below it (patches, positions, queries, keys) costs nothing.
 """
 
-import difflib
-import operator
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
 from vit_demo import attention
-from vit_demo.arguments import shown
+from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.model import VisionTransformer, attention_weights
-
-CLASS_MAPS = ("relevance", "gradient_rollout", "grad_cam")
 
 
 class AttentionGraph:
@@ -35,7 +29,7 @@ class AttentionGraph:
 
 
 def class_maps(
-    model: VisionTransformer, pixels: Tensor, classes: Tensor, readout: slice
+    model: VisionTransformer, pixels: Tensor, classes: Tensor, readout_tokens: slice
 ) -> dict[str, Tensor]:
     """All maps of `classes` (k, B) for pictures (B, C, H, W): name -> (k, B, N) on the CPU.
 
@@ -52,43 +46,14 @@ def class_maps(
         for i, wanted in enumerate(classes):
             chosen = logits.gather(1, wanted[:, None]).sum()
             more = i + 1 < len(classes)
-            dA = torch.autograd.grad(chosen, graph.layers, retain_graph=more)
+            gradients = torch.autograd.grad(chosen, graph.layers, retain_graph=more)
             with torch.no_grad():
-                A = [layer.detach() for layer in graph.layers]
-                v = attention.token_mean(readout, A[0].shape[-1])
-                last = attention.grad_cam(A[-1], dA[-1], v, prefix)
-                maps["relevance"].append(attention.relevance(A, dA, v))
-                maps["gradient_rollout"].append(attention.gradient_rollout(A, dA, v))
+                attentions = [A.detach() for A in graph.layers]
+                v = attention.token_mean(readout_tokens, attentions[0].shape[-1])
+                last = attention.grad_cam(attentions[-1], gradients[-1], v, prefix)
+                maps["relevance"].append(attention.relevance(attentions, gradients, v))
+                maps["gradient_rollout"].append(
+                    attention.gradient_rollout(attentions, gradients, v)
+                )
                 maps["grad_cam"].append(last)
     return {name: torch.stack(found).float().cpu() for name, found in maps.items()}
-
-
-def find_label(labels: Sequence[str], label: int | str) -> int:
-    """The number of a label: by number, by its text, or by one of its names in any case."""
-    if not isinstance(label, str):
-        try:
-            index = operator.index(label)
-        except TypeError:
-            index = -1
-        if not 0 <= index < len(labels):
-            raise ValueError(
-                f"There is no label {shown(label)}; use 0 to {len(labels) - 1}, or its name."
-            )
-        return index
-    if label in labels:
-        return labels.index(label)
-    wanted = label.strip().casefold()
-    names = [[name.strip() for name in [text, *text.split(",")]] for text in labels]
-    found = [i for i, own in enumerate(names) if wanted in map(str.casefold, own)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        which = ", ".join(f"{i} ({labels[i]})" for i in found[:5])
-        raise ValueError(
-            f"Several labels are called {shown(label)}; use the number of one: {which}."
-        )
-    everyone = {name.casefold(): name for own in names for name in own}
-    close = difflib.get_close_matches(wanted[:200], everyone, n=3, cutoff=0.5)
-    close += [name for name in everyone if wanted and wanted in name and name not in close][:3]
-    near = ", ".join(everyone[name] for name in close) or ", ".join(labels[:3]) + ", ..."
-    raise ValueError(f"There is no label {shown(label)}. The closest: {near}.")

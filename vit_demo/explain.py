@@ -6,19 +6,21 @@ that pass; every later question (another layer, head, patch or setting) is answe
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from vit_demo import attention
-from vit_demo.arguments import choice, pair, share, shown, whole
 from vit_demo.checkpoints import Checkpoint, load_checkpoint
-from vit_demo.class_maps import class_maps, find_label
+from vit_demo.class_maps import class_maps
+from vit_demo.distributed import choose_device
 from vit_demo.image import open_image
+from vit_demo.labels import find_label
 from vit_demo.model import Attend, attention_weights
-from vit_demo.recorder import Recorder, readout_tokens
+from vit_demo.recorder import Recorder, Recording, readout_tokens
+from vit_demo.validate import choice, pair, share, shown, whole
 from vit_demo.view import View, make_view, to_tensor
 
 Label = int | str | None  # a class by number or name, or the predicted one
@@ -60,8 +62,8 @@ class Classifier:
         """Several pictures of one size in one forward pass."""
         recorder = Recorder(self.config.depth, readout_tokens(self.config))
         logits = self.logits(views, recorder)
-        of_pictures = zip(views, logits, recorder.pictures, strict=True)
-        return [Explanation(self, view, own, *kept) for view, own, kept in of_pictures]
+        each = zip(views, logits, recorder.recordings, strict=True)
+        return [Explanation(self, view, own, recording) for view, own, recording in each]
 
     @torch.inference_mode()
     def logits(self, views: Sequence[View], attend: Attend | None = None) -> Tensor:
@@ -85,16 +87,7 @@ class Explanation:
     first, and `prefix_mass` is the rollout's share on them.
     """
 
-    def __init__(
-        self,
-        classifier: Classifier,
-        view: View,
-        logits: Tensor,
-        queries: Tensor,
-        keys: Tensor,
-        mean_attention: Tensor,
-        readout_rows: Tensor,
-    ):
+    def __init__(self, classifier: Classifier, view: View, logits: Tensor, recording: Recording):
         self.classifier = classifier  # for the questions that need a pass of their own
         self.model_name = classifier.name
         self.labels = classifier.labels
@@ -103,18 +96,15 @@ class Explanation:
         self.view = view
         self.grid = view.grid
         self.logits = logits  # (classes,); of a headless model: its features (D,)
-        self.queries, self.keys = queries, keys  # (L, h, N, d)
-        self.mean_attention = mean_attention  # (L, N, N)
-        self.readout_rows = readout_rows  # (L, h, N)
-        self.readout = readout_tokens(self.config)
+        self.recording = recording
+        self.readout_tokens = readout_tokens(self.config)
         self.class_vectors: dict[int, dict[str, Tensor]] = {}  # of each class asked for: small
-        self.layers, self.heads, self.N = queries.shape[:3]
+        self.layers, self.heads, self.N = recording.queries.shape[:3]
 
     @property
     def memory(self) -> int:
         """Bytes of the tensors kept."""
-        kept = (self.queries, self.keys, self.mean_attention, self.readout_rows, self.logits)
-        return sum(tensor.nbytes for tensor in kept)
+        return self.recording.nbytes + self.logits.nbytes
 
     # The answer
 
@@ -154,7 +144,7 @@ class Explanation:
         choice("fusion", fusion, attention.FUSIONS)
         v = self.query_vector(query)
         for index in range(layer, start - 1, -1):
-            v = attention.step(v, self.fused(index, fusion, discard), residual)
+            v = attention.through_layer(v, self.fused(index, fusion, discard), residual)
         return v.clone() if tokens else self.as_map(v)
 
     def head_rollouts(
@@ -183,9 +173,9 @@ class Explanation:
                 lambda index: self.layer_attention(index, discard), top + 1, v, residual
             )
         elif below == "mean":
-            rows = torch.stack([self.rows(index, query, discard) for index in range(top + 1)])
+            asked = [self.query_attention(index, query, discard) for index in range(top + 1)]
             fused = [self.fused(index, fusion, discard) for index in range(top)]
-            maps = attention.head_rollouts(rows, fused, v, residual)
+            maps = attention.head_rollouts(torch.stack(asked), fused, v, residual)
         else:
             raise ValueError(f'below is {shown(below)}; use "mean" or "same".')
         if layer is not None:
@@ -209,7 +199,7 @@ class Explanation:
         """
         layer = self.layer_index(layer)
         if direction == "from":
-            maps = self.rows(layer, query)
+            maps = self.query_attention(layer, query)
         elif direction == "to":
             A = self.layer_attention(layer)
             maps = A[:, :, self.query_tokens(query)].mean(dim=-1)
@@ -245,12 +235,12 @@ class Explanation:
 
     def class_map(self, name: str, label: Label | Sequence[Label], tokens: bool) -> Tensor:
         """One of the class maps. All three come from one pass, and are kept: N numbers each."""
-        many = isinstance(label, Sequence) and not isinstance(label, str)
+        many = not isinstance(label, str | SupportsIndex | None)
         wanted = [self.label_index(one) for one in (label if many else [label])]
         missing = [index for index in dict.fromkeys(wanted) if index not in self.class_vectors]
         if missing:
             classes = torch.tensor(missing)[:, None]
-            maps = class_maps(self.classifier.model, self.pixels, classes, self.readout)
+            maps = class_maps(self.classifier.model, self.pixels, classes, self.readout_tokens)
             for i, index in enumerate(missing):
                 self.class_vectors[index] = {kind: found[i, 0] for kind, found in maps.items()}
         found = torch.stack([self.class_vectors[index][name] for index in wanted])
@@ -302,8 +292,8 @@ class Explanation:
     def query_tokens(self, query: Query) -> slice:
         """The tokens that ask: the read-out's, or one."""
         if query is None:
-            return self.readout
-        if isinstance(query, int):
+            return self.readout_tokens
+        if isinstance(query, SupportsIndex):
             token = index_of("token", query, self.N)
         else:
             rows, cols = self.grid
@@ -317,30 +307,30 @@ class Explanation:
 
     def layer_attention(self, layer: int, discard: float = 0.0) -> Tensor:
         """A layer's attention (h, N, N), made anew from its queries and keys."""
-        A = attention_weights(self.queries[layer], self.keys[layer])
-        return attention.discard_smallest(A, discard, self.token_readout) if discard else A
+        A = attention_weights(self.recording.queries[layer], self.recording.keys[layer])
+        return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
 
     def fused(self, layer: int, fusion: str, discard: float) -> Tensor:
         """A layer's attention as one matrix (N, N) whose rows sum to 1."""
         if fusion == "mean":
-            A = self.mean_attention[layer]
+            A = self.recording.mean_attention[layer]
         else:
             A = attention.fuse_heads(self.layer_attention(layer), fusion)
-        return attention.discard_smallest(A, discard, self.token_readout) if discard else A
+        return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
 
-    def rows(self, layer: int, query: Query, discard: float = 0.0) -> Tensor:
+    def query_attention(self, layer: int, query: Query, discard: float = 0.0) -> Tensor:
         """The query's own attention in each head (h, N); one row a head costs next to nothing."""
         if discard:
             return self.layer_attention(layer, discard)[:, self.query_tokens(query)].mean(dim=1)
         if query is None:
-            return self.readout_rows[layer]
-        asking = self.queries[layer, :, self.query_tokens(query)]  # (h, 1, d)
-        return attention_weights(asking, self.keys[layer])[:, 0]
+            return self.recording.readout_attention[layer]
+        asking = self.recording.queries[layer, :, self.query_tokens(query)]  # (h, 1, d)
+        return attention_weights(asking, self.recording.keys[layer])[:, 0]
 
     @property
-    def token_readout(self) -> slice | None:
-        """The read-out's columns, where the read-out is a token and not the mean of all patches."""
-        return None if self.config.pool == "avg" else self.readout
+    def protected_tokens(self) -> slice | None:
+        """Columns never discarded: the read-out's, where it is not the mean of all patches."""
+        return None if self.config.pool == "avg" else self.readout_tokens
 
     def layer_index(self, layer: int) -> int:
         return index_of("layer", layer, self.layers)
@@ -382,18 +372,3 @@ def index_of(what: str, index: int, count: int) -> int:
             f"There is no {what} {shown(index)}; use 0 to {count - 1} (or -1 for the last)."
         )
     return index % count
-
-
-def choose_device(device: str = "auto") -> torch.device:
-    """ "auto": CUDA if there is one, else Apple's MPS, else the CPU."""
-    if device == "auto":
-        has_mps = torch.backends.mps.is_available()
-        device = "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
-    try:
-        chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            f"The device {device!r} cannot be used here; use auto, cpu, cuda or mps."
-        ) from error
-    return chosen

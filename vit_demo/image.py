@@ -21,6 +21,7 @@ MAX_BYTES = 8 * MAX_PIXELS  # of a file: four channels of 16 bits, not compresse
 MAX_SIDE = 1_000_000  # a resize keeps some numbers for each pixel of a side: this bounds them
 MAX_PASSES = 20  # over the largest picture: a progressive JPEG may come in more, if it is smaller
 MAX_PIECES = 5_000  # of metadata before the pixels
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP")  # JPEG: also the MPO files of phones
 JPEG = b"\xff\xd8\xff"
 SIGNATURES = re.compile(

@@ -14,38 +14,20 @@ by row), D the width of a token, h heads of d = D / h numbers each.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# How tokens look at each other: queries, keys, values, each (B, h, N, d) -> what they saw (B, h, N, d)
+# A function in place of softmax(q k^T / sqrt(d)) v: queries, keys, values, each (B, h, N, d), to
+# what each token saw (B, h, N, d). Recording attention, or switching heads off, is such a function.
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-def check(fine: bool, message: str) -> None:
-    if not fine:
-        raise ValueError(message)
-
-
-def patch_grid(size: tuple[int, int], patch: tuple[int, int]) -> tuple[int, int]:
-    """Rows and columns of patches in a picture of this height and width."""
-    (H, W), (p, q) = size, patch
-    fine = min(H, W, p, q) >= 1 and H % p == 0 and W % q == 0
-    near = f"{max(1, H // max(1, p)) * p}x{max(1, W // max(1, q)) * q}"
-    check(fine, f"{H}x{W} pixels cannot be cut into patches of {p}x{q}; use a size like {near}.")
-    return H // p, W // q
-
 
 ACTIVATIONS = {
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # what the first CLIPs were trained with
-}
-CHOICES = {
-    "pool": ("token", "avg"),
-    "activation": tuple(ACTIVATIONS),
-    "last_norm": ("tokens", "pooled", "none"),
 }
 
 
@@ -53,7 +35,7 @@ CHOICES = {
 class ViTConfig:
     """The shape of a ViT. The defaults are ViT-B/16 at 384 px with ImageNet's 1000 classes."""
 
-    image_size: int | tuple[int, int] = 384  # height, width
+    image_size: int | tuple[int, int] = 384  # height, width; one number means a square
     patch_size: int | tuple[int, int] = 16
     channels: int = 3
     embed_dim: int = 768
@@ -72,25 +54,11 @@ class ViTConfig:
     activation: str = "gelu"  # one of ACTIVATIONS
     last_norm: str = "tokens"  # "tokens": before pooling; "pooled": after it; "none"
     norm_eps: float = 1e-6
+    dropout: float = 0.0  # in training: after the positions, the projection and the MLP's linears
+    attention_dropout: float = 0.0  # in training: on the attention weights
 
     def __post_init__(self):
-        for name in ("image_size", "patch_size"):
-            size = getattr(self, name)  # one number means a square
-            object.__setattr__(self, name, (size, size) if isinstance(size, int) else tuple(size))
-        if self.mlp_dim is None:
-            object.__setattr__(self, "mlp_dim", 4 * self.embed_dim)
-        for name in ("channels", "embed_dim", "depth", "heads", "mlp_dim"):
-            check(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; use 1 or more.")
-        check(min(self.num_classes, self.registers) >= 0, "num_classes, registers: 0 or more.")
-        for name, allowed in CHOICES.items():
-            value = getattr(self, name)
-            check(value in allowed, f"{name} is {value!r}; use one of {', '.join(allowed)}.")
-        patch_grid(self.image_size, self.patch_size)
-        shape = f"embed_dim {self.embed_dim}, heads {self.heads}"
-        check(self.embed_dim % self.heads == 0, f"{shape}: use a width that the heads divide.")
-        check(self.class_token or self.pool == "avg", 'No class token: use pool="avg".')
-        plain = self.pool == "token" and not self.registers
-        check(plain or not self.distilled, 'distilled=True goes with pool="token", registers=0.')
+        complete_and_check(self)  # at the end of this file
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -122,7 +90,7 @@ class PatchEmbed(nn.Module):
 
 
 class UnfoldPatchEmbed(nn.Module):
-    """The same thing in two steps one can see: unfold the patches into rows, then one linear map."""
+    """The same thing in two steps one can see: unfold each patch into a vector, then one linear map."""
 
     def __init__(self, config: ViTConfig):
         super().__init__()
@@ -141,38 +109,52 @@ class UnfoldPatchEmbed(nn.Module):
         return self
 
 
-def attention_weights(q: Tensor, k: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(d)): row = the token that asks, column = the token it looks at."""
-    return ((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)).softmax(dim=-1)
-
-
 class Attention(nn.Module):
     """Multi-head self-attention: every token asks every token, h times in parallel."""
 
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.heads = config.heads
+        self.fused = True  # False: the three lines that one can read, with the same result
         self.qkv = nn.Linear(config.embed_dim, 3 * config.embed_dim, bias=config.qkv_bias)
+        self.attn_drop = nn.Dropout(config.attention_dropout)
         self.proj = nn.Linear(config.embed_dim, config.embed_dim)
+        self.proj_drop = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, attend: Attend | None = None) -> Tensor:
         B, N, D = x.shape
         qkv = self.qkv(x).reshape(B, N, 3, self.heads, D // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
-        # attention_weights(q, k) @ v; fused, unless somebody wants to see the N x N weights
-        x = (attend or F.scaled_dot_product_attention)(q, k, v)  # (B, h, N, d)
-        return self.proj(x.transpose(1, 2).reshape(B, N, D))
+        if attend is not None:
+            x = attend(q, k, v)  # (B, h, N, d)
+        elif self.fused:
+            dropout = self.attn_drop.p if self.training else 0.0
+            x = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)  # (B, h, N, d)
+        else:
+            A = attention_weights(q, k)  # (B, h, N, N): softmax(q k^T / sqrt(d))
+            x = self.attn_drop(A) @ v  # (B, h, N, d)
+        return self.proj_drop(self.proj(x.transpose(1, 2).reshape(B, N, D)))
+
+
+def attention_weights(q: Tensor, k: Tensor) -> Tensor:
+    """softmax(q k^T / sqrt(d)): row = the token that asks, column = the token it looks at."""
+    return ((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)).softmax(dim=-1)
 
 
 class MLP(nn.Module):
+    """Two linear maps with a bend between them, for each token alone."""
+
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.fc1 = nn.Linear(config.embed_dim, config.mlp_dim)
         self.activation = ACTIVATIONS[config.activation]
+        self.drop1 = nn.Dropout(config.dropout)
         self.fc2 = nn.Linear(config.mlp_dim, config.embed_dim)
+        self.drop2 = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(self.activation(self.fc1(x)))
+        x = self.drop1(self.activation(self.fc1(x)))  # (B, N, 4 D)
+        return self.drop2(self.fc2(x))  # (B, N, D)
 
 
 class LayerScale(nn.Module):
@@ -200,8 +182,8 @@ class Block(nn.Module):
         self.ls2 = scale(config)
 
     def forward(self, x: Tensor, attend: Attend | None = None) -> Tensor:
-        x = x + self.ls1(self.attn(self.norm1(x), attend))
-        return x + self.ls2(self.mlp(self.norm2(x)))
+        x = x + self.ls1(self.attn(self.norm1(x), attend))  # (eq. 2)
+        return x + self.ls2(self.mlp(self.norm2(x)))  # (eq. 3)
 
 
 class VisionTransformer(nn.Module):
@@ -218,9 +200,14 @@ class VisionTransformer(nn.Module):
             return nn.Linear(D, config.num_classes) if config.num_classes else nn.Identity()
 
         self.patch_embed = PatchEmbed(config)
-        for name, count in config.prefix.items():
-            setattr(self, name, nn.Parameter(torch.zeros(1, count, D)))
+        if config.class_token:
+            self.cls_token = nn.Parameter(torch.zeros(1, 1, D))
+        if config.distilled:
+            self.dist_token = nn.Parameter(torch.zeros(1, 1, D))
+        if config.registers:
+            self.reg_token = nn.Parameter(torch.zeros(1, config.registers, D))
         self.pos_embed = nn.Parameter(torch.zeros(1, positions, D))
+        self.pos_drop = nn.Dropout(config.dropout)
         self.norm_pre = norm(config.pre_norm)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.depth))
         self.norm = norm(config.last_norm == "tokens")
@@ -239,36 +226,38 @@ class VisionTransformer(nn.Module):
             elif name.endswith("bias"):
                 nn.init.zeros_(parameter)
 
-    def forward(self, images: Tensor, attend: Attend | None = None, keep: Tensor | None = None):
+    def forward(
+        self, images: Tensor, attend: Attend | None = None, kept_patches: Tensor | None = None
+    ) -> Tensor:
         """Logits (B, classes) of pictures (B, C, H, W). `attend` does the attention of each layer.
 
-        `keep` (B, K) names the patches that stay; the others are taken out before the first block.
+        `kept_patches` (B, K) numbers the patches that stay; the others never reach a block.
         """
-        x = self.tokens(images, keep)  # (B, N, D)
+        x = self.embed(images, kept_patches)  # (B, N, D)
         for block in self.blocks:
             x = block(x, attend)  # (B, N, D)
-        return self.readout(x)
+        return self.forward_head(x)
 
-    def readout(self, x: Tensor) -> Tensor:
-        """Logits (B, classes) from what the last block made of the tokens (B, N, D)."""
+    def embed(self, images: Tensor, kept_patches: Tensor | None = None) -> Tensor:
+        """Patches, prefix tokens and positions: what enters the first block (B, N, D) (eq. 1)."""
+        prefix_positions, patch_positions = self.positions(self.grid_of(images))
+        x = self.patch_embed(images) + patch_positions  # (B, rows * cols, D)
+        if kept_patches is not None:
+            x = x.gather(1, kept_patches[:, :, None].expand(-1, -1, x.shape[-1]))  # (B, K, D)
+        if self.config.prefix:
+            prefix = torch.cat([getattr(self, name) for name in self.config.prefix], dim=1)
+            prefix = prefix + prefix_positions  # (1, P, D)
+            x = torch.cat([prefix.expand(len(x), -1, -1), x], dim=1)  # (B, N, D)
+        return self.norm_pre(self.pos_drop(x))
+
+    def forward_head(self, x: Tensor) -> Tensor:
+        """Logits (B, classes) from what the last block made of the tokens (B, N, D) (eq. 4)."""
         x = self.norm(x)
         if self.config.distilled:
             return (self.head(x[:, 0]) + self.head_dist(x[:, 1])) / 2
         P = self.config.prefix_tokens
         x = x[:, P:].mean(dim=1) if self.config.pool == "avg" else x[:, 0]  # (B, D)
         return self.head(self.fc_norm(x))  # (B, classes), or (B, D) without a head
-
-    def tokens(self, images: Tensor, keep: Tensor | None = None) -> Tensor:
-        """Patches, prefix tokens and positions: what goes into the first block (B, N, D)."""
-        prefix_positions, patch_positions = self.positions(self.grid_of(images))
-        patches = self.patch_embed(images) + patch_positions  # (B, rows * cols, D)
-        if keep is not None:
-            patches = patches.gather(1, keep[:, :, None].expand(-1, -1, patches.shape[-1]))
-        if self.config.prefix:
-            prefix = torch.cat([getattr(self, name) for name in self.config.prefix], dim=1)
-            prefix = prefix + prefix_positions  # (1, P, D)
-            patches = torch.cat([prefix.expand(len(patches), -1, -1), patches], dim=1)
-        return self.norm_pre(patches)
 
     def positions(self, grid: tuple[int, int]) -> tuple[Tensor | float, Tensor]:
         """Positions of the prefix tokens and of the patches, resampled when the grid is another."""
@@ -279,9 +268,11 @@ class VisionTransformer(nn.Module):
     def grid_of(self, images: Tensor) -> tuple[int, int]:
         """Rows and columns of patches in these pictures; an error that helps if they do not fit."""
         C, shape = self.config.channels, tuple(images.shape)
-        wanted = f"The model takes pictures of shape (batch, {C}, height, width), not {shape}"
-        fine = len(shape) == 4 and shape[1] == C
-        check(fine, f"{wanted}; convert them to {C} channels and add a batch axis.")
+        require(
+            len(shape) == 4 and shape[1] == C,
+            f"The model takes pictures of shape (batch, {C}, height, width), not {shape}; "
+            f"convert them to {C} channels and add a batch axis.",
+        )
         return patch_grid(shape[2:], self.config.patch_size)
 
 
@@ -292,3 +283,54 @@ def resample_positions(positions: Tensor, old_grid: tuple, new_grid: tuple) -> T
     image = positions.float().reshape(1, *old_grid, -1).permute(0, 3, 1, 2)  # (1, D, rows, cols)
     image = F.interpolate(image, size=tuple(new_grid), mode="bicubic", antialias=True)
     return image.permute(0, 2, 3, 1).flatten(1, 2).to(positions.dtype)
+
+
+def patch_grid(size: tuple[int, int], patch: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of patches in a picture of this height and width."""
+    (H, W), (p, q) = size, patch
+    near = f"{max(1, H // max(1, p)) * p}x{max(1, W // max(1, q)) * q}"
+    require(
+        min(H, W, p, q) >= 1 and H % p == 0 and W % q == 0,
+        f"{H}x{W} pixels cannot be cut into patches of {p}x{q}; use a size like {near}.",
+    )
+    return H // p, W // q
+
+
+# Is a config possible?
+
+CHOICES = {
+    "pool": ("token", "avg"),
+    "activation": tuple(ACTIVATIONS),
+    "last_norm": ("tokens", "pooled", "none"),
+}
+
+
+def complete_and_check(config: ViTConfig) -> None:
+    """Fill in what follows from the rest, and refuse what no model can be."""
+    for name in ("image_size", "patch_size"):
+        size = getattr(config, name)
+        square = isinstance(size, SupportsIndex)
+        size = (int(size), int(size)) if square else tuple(int(side) for side in size)
+        object.__setattr__(config, name, size)
+    if config.mlp_dim is None:
+        object.__setattr__(config, "mlp_dim", 4 * config.embed_dim)
+    for name in ("channels", "embed_dim", "depth", "heads", "mlp_dim"):
+        require(getattr(config, name) >= 1, f"{name} is {getattr(config, name)}; use 1 or more.")
+    require(min(config.num_classes, config.registers) >= 0, "num_classes, registers: 0 or more.")
+    for name, allowed in CHOICES.items():
+        value = getattr(config, name)
+        require(value in allowed, f"{name} is {value!r}; use one of {', '.join(allowed)}.")
+    for name in ("dropout", "attention_dropout"):
+        rate = getattr(config, name)
+        require(0 <= rate < 1, f"{name} is {rate}; use a share from 0 to below 1.")
+    patch_grid(config.image_size, config.patch_size)
+    shape = f"embed_dim {config.embed_dim}, heads {config.heads}"
+    require(config.embed_dim % config.heads == 0, f"{shape}: use a width that the heads divide.")
+    require(config.class_token or config.pool == "avg", 'No class token: use pool="avg".')
+    plain = config.pool == "token" and not config.registers
+    require(plain or not config.distilled, 'distilled=True goes with pool="token", registers=0.')
+
+
+def require(fine: bool, message: str) -> None:
+    if not fine:
+        raise ValueError(message)

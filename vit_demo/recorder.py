@@ -1,11 +1,15 @@
 """What is kept of a forward pass: for each layer the queries, the keys, the head-mean attention and the
-read-out's own rows, O(L N (N + D)) numbers. The whole L x h x N x N block of attention never exists.
+read-out's own attention, O(L N (N + D)) numbers. The whole L x h x N x N block never exists.
 """
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from vit_demo.model import ViTConfig
+
+AT_ONCE = 2**21  # weights that are worked on at a time, 8 MB: fewer would keep some cores waiting
 
 
 def readout_tokens(config: ViTConfig) -> slice:
@@ -15,43 +19,53 @@ def readout_tokens(config: ViTConfig) -> slice:
     return slice(0, 2 if config.distilled else 1)
 
 
-AT_ONCE = 2**21  # weights that are worked on at a time, 8 MB: fewer would keep some cores waiting
+class Recording(NamedTuple):
+    """What is kept of one picture's pass."""
+
+    queries: Tensor  # (L, h, N, d)
+    keys: Tensor  # (L, h, N, d)
+    mean_attention: Tensor  # (L, N, N), mean over the heads
+    readout_attention: Tensor  # (L, h, N), from the read-out to every token
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self)
 
 
 class Recorder:
-    """Attention that is remembered: of each layer and picture, what later questions need.
+    """An `attend` for the model that remembers, of each layer and picture, what later questions need.
 
     A few heads at a time: all that remains of their N x N weights is their share of the mean, and the
     read-out's rows.
     """
 
-    def __init__(self, layers: int, readout: slice):
-        self.layers, self.readout = layers, readout
+    def __init__(self, layers: int, readout_tokens: slice):
+        self.layers, self.readout_tokens = layers, readout_tokens
         self.layer = 0
-        self.pictures: list[tuple[Tensor, ...]] = []
+        self.recordings: list[Recording] = []  # one a picture
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         B, h, N, d = q.shape
-        seen, mean, rows = q.new_empty(B, N, h, d), q.new_zeros(B, N, N), q.new_empty(B, h, N)
+        seen, mean, readout = q.new_empty(B, N, h, d), q.new_zeros(B, N, N), q.new_empty(B, h, N)
         few = max(1, AT_ONCE // (B * N * N))
         for heads in (slice(first, first + few) for first in range(0, h, few)):
             A = (q[:, heads] * d**-0.5) @ k[:, heads].transpose(-2, -1)  # (B, few, N, N)
             torch.softmax(A, dim=-1, out=A)
             seen[:, :, heads] = (A @ v[:, heads]).transpose(1, 2)
             mean += A.sum(dim=1)
-            rows[:, heads] = A[:, :, self.readout].mean(dim=2)
-        self.keep(q, k, mean.div_(h), rows)
+            readout[:, heads] = A[:, :, self.readout_tokens].mean(dim=2)
+        self.store(Recording(q, k, mean.div_(h), readout))
         return seen.transpose(1, 2)
 
-    def keep(self, *of_layer: Tensor) -> None:
-        """Copy a layer's queries, keys, mean and rows (B, ...) to their place in each picture's own
-        tensors (L, ...): pictures that went through together are forgotten one by one."""
-        if not self.pictures:
-            self.pictures = [
-                tuple(torch.empty(self.layers, *each.shape[1:]) for each in of_layer)
-                for _ in of_layer[0]
+    def store(self, of_layer: Recording) -> None:
+        """Copy a layer's tensors (B, ...) to their place in each picture's own recording (L, ...):
+        pictures that went through together are forgotten one by one."""
+        if not self.recordings:
+            self.recordings = [
+                Recording(*(torch.empty(self.layers, *t.shape[1:]) for t in of_layer))
+                for _ in of_layer.queries
             ]
-        for i, kept in enumerate(self.pictures):
-            for tensor, each in zip(kept, of_layer, strict=True):
-                tensor[self.layer] = each[i]
+        for i, recording in enumerate(self.recordings):
+            for kept, tensor in zip(recording, of_layer, strict=True):
+                kept[self.layer] = tensor[i]
         self.layer += 1

@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from vit_demo.explain import Explanation
+from vit_demo.labels import short
+from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, unknown_colours
 
-COLOUR_MAPS = ("inferno", "viridis", "cividis", "magma")
-DIFFERENCES = "RdBu_r"  # blue, white, red: for values on both sides of zero
 INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#2f6fde"
 Scale = tuple[float, float]
 
@@ -38,7 +38,7 @@ def scale_around_zero(maps: Tensor | np.ndarray) -> Scale:
 def colourise(values: np.ndarray, colour_map: str, scale: Scale) -> np.ndarray:
     """Values to RGB bytes (..., 3)."""
     if colour_map not in (*COLOUR_MAPS, DIFFERENCES):
-        raise ValueError(f"colour map {colour_map!r}: use one of {', '.join(COLOUR_MAPS)}.")
+        raise unknown_colours(colour_map)
     low, high = scale
     share = (np.asarray(values, dtype=np.float64) - low) / (high - low)
     return matplotlib.colormaps[colour_map](share.clip(0, 1), bytes=True)[..., :3]
@@ -240,9 +240,3 @@ def draw_answer(axes, explanation: Explanation) -> None:
     axes.tick_params(axis="y", length=0, labelsize=8)
     axes.set_xticks([])
     axes.spines[:].set_visible(False)
-
-
-def short(label: str, most: int = 28) -> str:
-    """The first of a label's names, cut to fit beside a bar."""
-    first = label.split(",")[0]
-    return first if len(first) <= most else first[: most - 1] + "\u2026"

@@ -20,8 +20,8 @@ import torch
 from PIL import Image, ImageOps
 
 from vit_demo.image import MAX_PIXELS
+from vit_demo.map_settings import FITS
 
-FITS = ("crop", "pad", "stretch", "native")
 CROP_MODES = ("center", "squash", "border")
 
 

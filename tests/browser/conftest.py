@@ -4,7 +4,7 @@ import shutil
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import missing
+from support.shared import missing
 
 ARGUMENTS = [
     "--no-sandbox",

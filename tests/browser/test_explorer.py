@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from test_explorer import SHAPES, Decoded, explain
+from support.payloads import SHAPES, Decoded, explain
 
 from vit_demo import attention
-from vit_demo.ui import explorer
+from vit_demo.ui import explorer, payload
 
 STATE = {"map": "head_rollout", "layer": 2, "head": 1, "query": None, "direction": "from"}
 STATE |= {"below": "mean", "residual": 0.5, "discard": 0.0}
@@ -90,7 +90,7 @@ def test_maths_is_the_librarys(shape, calculator):
     """Given the same attention (decoded from the payload), every map is the same."""
     e = explain(**SHAPES[shape])
     same_input, states = Decoded(e), all_states()
-    for state, found in zip(states, calculator(explorer.payload(e), states), strict=True):
+    for state, found in zip(states, calculator(payload.payload(e), states), strict=True):
         expected = library(same_input, state)
         torch.testing.assert_close(
             found, expected, rtol=1e-4, atol=2e-6, msg=f"{state}: {found} is not {expected}"
@@ -104,7 +104,7 @@ def test_bytes_are_fine_enough(shape, calculator):
     peak, and the row's sum may add as much: 1 % of the largest value, over the heads. (With discard,
     which of two nearly equal entries goes may differ; that the rule is right is tested above.)"""
     e, states = explain(**SHAPES[shape]), all_states(discards=(0.0,))
-    for state, found in zip(states, calculator(explorer.payload(e), states), strict=True):
+    for state, found in zip(states, calculator(payload.payload(e), states), strict=True):
         expected = library(e, state)
         exact = state["head"] == "mean" and state["map"] == "rollout"
         exact |= (
@@ -126,17 +126,17 @@ def test_bytes_are_fine_enough(shape, calculator):
 @pytest.mark.parametrize("shape", ["class token", "registers"])
 def test_lean_data_give_the_same_maps(shape, calculator, monkeypatch):
     e = explain(**SHAPES[shape])
-    monkeypatch.setattr(explorer, "FULL_LIMIT", e.mean_attention.numel())
-    rows = {query: explorer.query_rows(e, query) for query in (None, (1, 2))}
+    monkeypatch.setattr(explorer, "FULL_LIMIT", e.recording.mean_attention.numel())
+    rows = {query: payload.query_rows(e, query) for query in (None, (1, 2))}
     states = [s for s in all_states((0.0, 0.35)) if s["below"] == "mean"]
     states = [s for s in states if s["map"] != "rollout" or s["head"] == "mean"]
-    for state, found in zip(states, calculator(explorer.payload(e), states, rows), strict=True):
+    for state, found in zip(states, calculator(payload.payload(e), states, rows), strict=True):
         expected = library(e, state)
         # sums of codes of 16 bits: 1e-4 of the largest value
         assert (found - expected).abs().max() <= 1e-4 * expected.max() + 1e-6, state
     # without the rows, the mean of the heads is still known; a single head is not
     place = STATE | {"query": [1, 2]}
-    known, unknown = calculator(explorer.payload(e), [place | {"head": "mean"}, place])
+    known, unknown = calculator(payload.payload(e), [place | {"head": "mean"}, place])
     torch.testing.assert_close(known, e.rollout(2, query=(1, 2), tokens=True), rtol=1e-3, atol=1e-5)
     assert unknown is None
 
@@ -418,7 +418,7 @@ def test_wall_sorted_by_focus(open_page):
     box = page.locator(".vx-tiles").bounding_box()
     page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
     e = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
-    _, arrays = explorer.unpack(explorer.payload(e))
+    _, arrays = payload.unpack(payload.payload(e))
     layer, head = np.unravel_index(arrays["entropy"].argmin(), (12, 12))
     assert (state(page)["layer"], state(page)["head"]) == (layer, head)
 

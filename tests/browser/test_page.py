@@ -7,19 +7,17 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 import pytest
-from conftest import missing
 from PIL import Image
+from support.page import EXPLORER, PHONE, SECONDS, WIDE, state
+from support.shared import missing
 
 DEIT = "deit_tiny_patch16_224.fb_in1k"
-WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 800}
-EXPLORER = "document.querySelector('#explorer .vitx')"
-SECONDS = 60  # patience on a busy machine
 
 
 @pytest.fixture(scope="module")
 def server(shared):
     """The page, served in this process. The model hub is out of reach."""
-    from vit_demo.weights import embedded
+    from vit_demo.embedded import embedded
 
     for name in ("vit-cifar10", "vit-mnist"):
         if name not in embedded():
@@ -57,10 +55,6 @@ def arrive(visit, server):
 
 def shown_id(page) -> str:
     return page.evaluate(f"{EXPLORER}.dataset.id")
-
-
-def state(page) -> dict:
-    return json.loads(page.evaluate(f"{EXPLORER}.dataset.state"))
 
 
 def labels(page) -> list[str]:
@@ -276,7 +270,7 @@ def test_a_path_is_no_model(arrive, shared):
 def expected(server, shared):
     """The library's own answer for the picture and model of the download tests."""
     import vit_demo
-    from vit_demo.ui.html import example_path
+    from vit_demo.embedded import example_path
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 import gradio as gr
 from gradio.processing_utils import save_bytes_to_cache
 
+from vit_demo.checkpoints import CheckpointError
 from vit_demo.image import ImageError
+from vit_demo.map_settings import FITS, settings_from
 from vit_demo.ui.html import Picture
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import one_sentence, words
-from vit_demo.view import FITS
-from vit_demo.weights import CheckpointError
 
 log = logging.getLogger("vit_demo")
 
@@ -68,7 +68,7 @@ def add_api(server: Server, default: str) -> None:
                 "discard": number("discard", discard, 0.0),
             }
             state = shares | {"query": query, "below": below or "mean"}
-            about, file = server.maps(image, model, fit or "crop", state)
+            about, file = server.maps(image, model, fit or "crop", settings_from(state))
             return about, save_bytes_to_cache(file, "maps.npz", maps.GRADIO_CACHE)
 
     with gr.Column(visible=False):

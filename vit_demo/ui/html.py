@@ -5,15 +5,13 @@ import io
 import json
 from functools import cache, partial
 from html import escape
-from pathlib import Path
 
 import gradio as gr
 from PIL import Image
 
-from vit_demo.checkpoints import DEFAULT
+from vit_demo.embedded import DEFAULT, example_path
 from vit_demo.explain import Explanation
-from vit_demo.ui.texts import CITATION, EXAMPLE_NAMES, words
-from vit_demo.weights import ASSETS
+from vit_demo.ui.texts import CITATION, example_name, words
 
 EXAMPLES = {
     "photo": ("cat", "lion", "cheetah", "coffee", "tower", "rocket", "horse", "bus"),
@@ -38,11 +36,6 @@ def step(number: int, title: str) -> str:
 
 
 @cache
-def example_path(name: str) -> Path:
-    return next((ASSETS / "examples").glob(f"{name}.*"))
-
-
-@cache
 def thumbnail(name: str) -> str:
     picture = Image.open(example_path(name)).convert("RGB")
     side = min(picture.size)
@@ -58,7 +51,7 @@ def strip_html(language: str, kind: str) -> str:
     """The examples of this kind of model, as buttons."""
     buttons = []
     for name in EXAMPLES[kind]:
-        label = escape(EXAMPLE_NAMES[name][language])
+        label = escape(example_name(name, language))
         buttons.append(
             f'<button type="button" data-example="{name}" title="{label}" aria-pressed="false">'
             f'<img src="{thumbnail(name)}" alt="{label}" width="48" height="48"></button>'
@@ -95,14 +88,14 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
         return f'<p class="empty">{escape(text["answer_empty"])}</p>'
     if not explanation.labels:
         return f'<p class="empty">{escape(text["answer_maps"])}</p>'
-    rows = []
-    for rank, p in enumerate(explanation.top(10)):
+    items = []
+    for p in explanation.top(10):
         first, _, others = p.label.partition(",")
         others = f"<small>{escape(others.strip())}</small>" if others else ""
         percent = f"{100 * p.probability:.1f}"
         why = escape(text["answer_why"])
         less = escape(f"{first}: {text['answer_less']}", quote=True)
-        rows.append(
+        items.append(
             f'<li data-index="{p.index}" style="--share:{percent}%">'
             f'<button type="button" class="ask" aria-pressed="false" title="{why}">'
             f'<span class="label">{escape(first)}{others}</span>'
@@ -113,7 +106,7 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
         )
     title, hint = escape(text["answer_title"]), escape(text["answer_hint"])
     return (
-        f'<p class="hint">{hint}</p><ol class="answer" aria-label="{title}">{"".join(rows)}</ol>'
+        f'<p class="hint">{hint}</p><ol class="answer" aria-label="{title}">{"".join(items)}</ol>'
         f'<ol class="also" aria-label="{escape(text["search"])}" hidden></ol>'
         + (search_html(len(explanation.labels), language) if len(explanation.labels) > 10 else "")
     )
@@ -142,7 +135,7 @@ def take_html(shown: dict | None, language: str) -> str:
     )
     example = shown.get("example")
     image = f"assets/examples/{example_path(example).name}" if example else "picture.jpg"
-    command = f"python -m vit_demo explain {image} --model {shown.get('model', DEFAULT)} --out maps"
+    command = f"vit-demo explain {image} --model {shown.get('model', DEFAULT)} --out maps"
     data = {key: shown.get(key) for key in ("id", "model", "example", "fit")}
     notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed", "still")}
     return (

@@ -1,12 +1,13 @@
 """What stands where on the page, and every word of it in a language."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
 
-from vit_demo.explain import Classifier
-from vit_demo.ui import ask, explorer, why
+from vit_demo.map_settings import FITS
+from vit_demo.ui import questions
+from vit_demo.ui import server_functions as ask
+from vit_demo.ui.explorer import make_explorer
 from vit_demo.ui.html import (
     HTML,
     LANGUAGE_TEMPLATE,
@@ -22,17 +23,15 @@ from vit_demo.ui.html import (
     strip_html,
     take_html,
 )
+from vit_demo.ui.models import kind_of, model_choices
+from vit_demo.ui.static import read_static
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import CURATED, words
-from vit_demo.view import FITS
-from vit_demo.weights import embedded
-
-HERE = Path(__file__).parent
+from vit_demo.ui.texts import words
 
 
 def lay_out(server: Server, default: str) -> SimpleNamespace:
     """What stands where. The words are English until the browser says otherwise."""
-    text, script = words("en"), beside("page.js")
+    text, script = words("en"), read_static("page.js")
     ui = SimpleNamespace()
     ui.source = gr.Textbox(visible="hidden", elem_id="source", container=False)
     ui.ready = gr.Textbox(default, visible="hidden", elem_id="ready", container=False)
@@ -43,7 +42,7 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
     with gr.Row(elem_id="header"):
         ui.title = HTML(header_html("en"), elem_id="title")
         ui.model = gr.Dropdown(
-            model_choices(server),
+            model_choices(list(server.files)),
             value=default,
             label=text["model"],
             allow_custom_value=True,
@@ -101,19 +100,19 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             ui.status = HTML("", elem_id="status")  # the queue and the clock, while the model runs
             ui.answer = HTML(
                 answer_html(None, "en"),
-                js_on_load=f"{beside('answer.js')}\nanswerList(element, server, watch);",
+                js_on_load=f"{read_static('answer.js')}\nanswerList(element, server, watch);",
                 server_functions=[ask.answering(server, ask.all_labels)],
                 elem_id="answer",
             )
         with gr.Column(elem_id="right", scale=1, min_width=320):
             ui.heading_3 = HTML(step(3, text["step_explorer"]))
-            ui.explorer = explorer.make_explorer(
+            ui.explorer = make_explorer(
                 ask.answering(server, ask.query_rows), ask.answering(server, ask.class_maps)
             )
     with gr.Column(elem_id="trust"):
         ui.heading_4 = HTML(step(4, text["step_trust"]))
         ui.working = HTML("", elem_id="working")  # the queue and the clock of the long questions
-        ui.why = why.make_section(
+        ui.why = questions.make_section(
             [ask.answering(server, question) for question in (ask.method_maps, ask.without)]
         )
     with gr.Row(elem_id="cards"):
@@ -128,24 +127,8 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
     return ui
 
 
-def beside(name: str) -> str:
-    return (HERE / name).read_text(encoding="utf-8")
-
-
 def fit_choices(language: str) -> list[tuple[str, str]]:
     return [(words(language)[f"fit_{fit}"], fit) for fit in FITS]
-
-
-def model_choices(server: Server) -> list[tuple[str, str]]:
-    """Embedded models first, then the operator's own, then timm's by family."""
-    kinds = {"vit-cifar10": "Embedded · photos, 10 labels", "vit-mnist": "Embedded · digits"}
-    choices = [(kinds.get(name, f"Embedded · {name}"), name) for name in embedded()]
-    choices += [(f"File · {name}", name) for name in server.files]
-    return choices + [(f"{group} · {what}", name) for group, what, name in CURATED]
-
-
-def kind_of(classifier: Classifier) -> str:
-    return "digit" if classifier.preprocess.light_on_dark else "photo"
 
 
 def nothing(ui: SimpleNamespace, language: str) -> dict:

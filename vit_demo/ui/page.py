@@ -1,47 +1,25 @@
-"""The page: what happens when somebody clicks. What stands where: `layout.py`.
+"""The page, ready to launch: a server with its first model, and the page around it."""
 
-Everything that changes what is looked at (a picture, an example, a drawing, the fit, the model) ends
-in one event, `look`. While it runs, later wishes wait, and only the newest of them is carried out.
-Layer, head, patch and all other settings of the explorer never come here: the browser does them.
-"""
-
-import base64
-import json
-import logging
 import os
-import re
 import time
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
-from types import SimpleNamespace
 
 import gradio as gr
 
-from vit_demo.checkpoints import DEFAULT
-from vit_demo.image import ImageError
+from vit_demo.checkpoints import DEFAULT, SUFFIXES, CheckpointError, example_path
 from vit_demo.ui.api import add_api
+from vit_demo.ui.events import connect
 from vit_demo.ui.guard import Blocks
-from vit_demo.ui.html import (
-    EXAMPLES,
-    answer_html,
-    example_path,
-    frame_html,
-    message_html,
-    strip_html,
-    take_html,
-)
-from vit_demo.ui.layout import kind_of, lay_out, nothing, speak
+from vit_demo.ui.html import EXAMPLES
+from vit_demo.ui.layout import lay_out
 from vit_demo.ui.limits import MOST_WAITING
+from vit_demo.ui.models import kind_of
+from vit_demo.ui.questions import connect_section
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import language_of, one_sentence, words
-from vit_demo.ui.theme import launch_options  # noqa: F401 (what `app.py` launches with)
-from vit_demo.ui.why import connect_section, section_value
-from vit_demo.view import FITS
-from vit_demo.weights import SUFFIXES, CheckpointError
+from vit_demo.ui.theme import launch_options  # noqa: F401 (what the page is launched with)
 
 SPACES_DEFAULT = "deit_small_patch16_224.fb_in1k"
-log = logging.getLogger("vit_demo")
 
 
 def default_model() -> str:
@@ -91,175 +69,3 @@ def build(server: Server, default: str) -> gr.Blocks:
         connect_section(ui.why, ui.working, server)
         add_api(server, default)
     return demo.queue(max_size=MOST_WAITING)
-
-
-def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) -> None:
-    """What happens when."""
-
-    def start(place: dict):
-        """A visitor arrives, perhaps with a link: language, model, picture, fit and settings."""
-        asked = (place or {}).get("parameters") or {}
-        language = language_of(asked.get("lang") or (place or {}).get("language"))
-        model = asked.get("model") or default
-        known = [name for names in EXAMPLES.values() for name in names]
-        example = asked.get("example") if asked.get("example") in known else known[0]
-        changes = speak(ui, server, language, None)
-        changes[ui.model]["value"] = model
-        changes[ui.fit]["value"] = asked.get("fit") if asked.get("fit") in FITS else "crop"
-        changes |= {
-            ui.source: f"example {example}",
-            ui.ready: default if model == default else "",
-            ui.wish: view_of(asked) or None,
-        }
-        return changes
-
-    def load(model: str | None, ready: str, language: str):
-        """Another model. If it cannot be had, the page stays as it was and says why."""
-        model, kept = (model or "").strip(), ready or default
-        if model in ("", ready):
-            yield {ui.model: kept, ui.ready: kept}
-            return
-        text = words(language)
-        if model not in server.models:
-            loading = text["loading"].format(name=model)
-            yield {ui.message: f'<p class="busy" role="status">{escape(loading)}</p>'}
-        try:
-            server.models.get(model)
-            yield {ui.ready: model, ui.message: ""}
-            return
-        except (CheckpointError, ValueError) as error:
-            reason = one_sentence(error)
-        except Exception:
-            log.exception("loading %s", model)
-            reason = text["failed_model"].format(name=model)
-        if "hub cannot be reached" in reason:
-            reason = text["hub"].format(name=model)
-        sentence = f"{reason} {text['model_kept'].format(kept=kept)}".strip()
-        gr.Warning(sentence)
-        yield {ui.model: kept, ui.ready: kept, ui.message: message_html(sentence)}
-
-    def look(source, upload, drawing, fit, ready, language, shown, wish):
-        """The newest picture through the newest model: the one event that runs it."""
-        text = words(language)
-        if not ready:  # a model is on its way; its arrival calls again
-            return {ui.message: gr.skip()}
-        if not source:
-            return nothing(ui, language)
-        try:
-            kind = kind_of(server.models.get(ready))
-            what, _, example = source.partition(" ")
-            if what == "example" and example not in EXAMPLES[kind]:
-                example = EXAMPLES[kind][0]
-            elif what == "drawing" and kind == "photo":
-                what, example = "example", EXAMPLES[kind][0]
-            if what == "example":
-                file = str(example_path(example))
-            else:
-                file, example = decoded(drawing) if what == "drawing" else upload, None
-            id = server.explain(file, ready, fit, example)
-            explanation = server.store.get(id)
-        except (ImageError, CheckpointError, ValueError) as error:
-            sentence = one_sentence(error)
-        except Exception:
-            log.exception("looking at a picture")
-            sentence = text["failed"]
-        else:
-            shown = {"id": id, "model": ready, "example": example, "fit": fit}
-            shown["picture"] = None if what == "drawing" else file
-            return {
-                ui.picture: shown["picture"],
-                ui.pad: gr.update(visible=True if kind == "digit" else "hidden"),
-                ui.strip: gr.update(value=example, items=strip_html(language, kind)),
-                ui.frame: frame_html(explanation, language),
-                ui.answer: answer_html(explanation, language),
-                ui.explorer: {"id": id, "url": server.url(id)} | ({"state": wish} if wish else {}),
-                ui.why: section_value(id, explanation),
-                ui.take: take_html(shown, language),
-                ui.message: "",
-                ui.shown: shown,
-                ui.wish: None,
-            }
-        gr.Warning(sentence)
-        return {
-            ui.message: message_html(f"{sentence} {text['kept']}" if shown else sentence),
-            ui.picture: shown and shown["picture"],
-        }
-
-    def relabel(language: str, shown: dict | None):
-        return speak(ui, server, language, shown)
-
-    spoken = list(speak(ui, server, "en", None))
-    quiet = {"api_visibility": "private"}
-    inputs = [ui.source, ui.upload, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
-    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, ui.explorer, ui.why]
-    outputs += [ui.take, ui.message, ui.shown, ui.wish]
-    gr.on(
-        [ui.source.change, ui.fit.input, ui.ready.change],
-        look,
-        inputs,
-        outputs,
-        trigger_mode="always_last",
-        concurrency_id="model",
-        concurrency_limit=16,  # they wait for the runner, which takes several at once
-        show_progress_on=ui.status,
-        **quiet,
-    )
-    loading = {
-        "fn": load,
-        "inputs": [ui.model, ui.ready, ui.language],
-        "outputs": [ui.model, ui.ready, ui.message],
-        "concurrency_id": "load",
-        "concurrency_limit": 4,
-        "show_progress_on": ui.status,
-        **quiet,
-    }
-    ui.model.input(**loading, trigger_mode="always_last")
-    arrival = [*spoken, ui.source, ui.ready, ui.wish]
-    demo.load(
-        start, ui.place, arrival, js=PLACE, show_progress="hidden", queue=False, **quiet
-    ).then(**loading)
-    ui.language.input(
-        relabel, [ui.language, ui.shown], spoken, show_progress="hidden", queue=False, **quiet
-    )
-    ui.picture.input(None, ui.picture, [ui.source, ui.upload], js=NEWEST_PICTURE, **quiet)
-    ui.pad.input(None, None, ui.source, js="() => `drawing ${Date.now()}`", **quiet)
-    ui.strip.input(None, ui.strip, ui.source, js="(name) => `example ${name}`", **quiet)
-
-
-PLACE = """() => [{
-    language: localStorage.getItem('vit-demo-language') || navigator.language,
-    parameters: Object.fromEntries(new URLSearchParams(location.search)),
-}]"""
-
-
-# A copy of the upload: an older run that ends now may still put its own picture on the page.
-NEWEST_PICTURE = "(picture) => [picture ? `picture ${Date.now()}` : '', picture]"
-
-
-def decoded(drawing: str | None) -> bytes:
-    """The drawing pad's data URL as the bytes of a PNG file."""
-    try:
-        return base64.b64decode((drawing or "").partition(",")[2], validate=True)
-    except ValueError as error:
-        raise ImageError("The drawing did not arrive; draw it again.") from error
-
-
-# A link
-
-VIEW_KEYS = ("map", "layer", "head", "query", "direction", "below", "residual", "discard")
-VIEW_KEYS += ("opacity", "smooth", "colours", "scale", "sort", "label", "minus")
-
-
-def view_of(parameters: dict[str, str]) -> dict:
-    """The explorer's settings in a link; what is not understood is left out."""
-    state = {}
-    for key in VIEW_KEYS:
-        if key not in parameters:
-            continue
-        value = parameters[key]
-        if key == "query" and re.fullmatch(r"\d{1,3},\d{1,3}", value):
-            state[key] = [int(number) for number in value.split(",")]
-        elif re.fullmatch(r"-?\d{1,5}(\.\d{1,6})?|true|false|[a-z_]{1,20}", value):
-            plain = re.fullmatch(r"[a-z_]+", value) and value not in ("true", "false")
-            state[key] = value if plain else json.loads(value)
-    return state

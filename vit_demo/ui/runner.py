@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 from torch import Tensor
 
 from vit_demo.explain import Classifier, Explanation, Prediction, predictions
+from vit_demo.recorder import Recording
 from vit_demo.view import View
 
 MOST_PIXELS = 8 * 224 * 224  # of one batch: more of them would not be faster, but need memory
@@ -57,8 +58,8 @@ class Runner:
         """The explanation of a picture, and what `then` makes of it: that runs with the model."""
         view = classifier.view(picture, fit)
 
-        def finish(*kept: Tensor) -> tuple[Explanation, Any]:
-            explanation = Explanation(classifier, view, *kept)
+        def finish(logits: Tensor, recording: Recording) -> tuple[Explanation, Any]:
+            explanation = Explanation(classifier, view, logits, recording)
             return explanation, then(explanation)
 
         return self.run(Job(classifier, view, True, finish))
@@ -75,7 +76,7 @@ class Runner:
         return self.run(Job(classifier, classifier.view(picture, fit), False, finish))
 
     def run(self, job: Job) -> Any:
-        """Wait for a job. Whoever gives up waiting takes it out of the row: it costs nothing then."""
+        """Wait for a job. Whoever gives up waiting takes it out of the queue: it costs nothing then."""
         if ZERO_GPU:  # the GPU is lent to the visitor whose thread asks for it
             run_together([job])
             return job.answer.result()
@@ -124,14 +125,14 @@ def run_together(batch: Sequence[Job]) -> bool:
     classifier, maps = batch[0].classifier, batch[0].maps
     SERVING[id(classifier)] = TWINS.get(classifier, classifier)
     try:
-        rows = forward(id(classifier), [job.view for job in batch], maps)
+        results = forward(id(classifier), [job.view for job in batch], maps)
     except Exception as error:  # noqa: BLE001
         if len(batch) == 1:
             batch[0].answer.set_exception(error)
         return False
-    for job, row in zip(batch, rows, strict=True):
+    for job, result in zip(batch, results, strict=True):
         try:
-            job.answer.set_result(job.finish(*row))
+            job.answer.set_result(job.finish(*result))
         except Exception as error:  # noqa: BLE001
             job.answer.set_exception(error)
     return True
@@ -155,10 +156,10 @@ def gpu(function: Callable) -> Callable:
 
 
 @gpu
-def forward(key: int, views: list[View], maps: bool) -> list[tuple[Tensor, ...]]:
+def forward(key: int, views: list[View], maps: bool) -> list[tuple]:
     """One forward pass: only small things go in, and only tensors on the CPU come out."""
     classifier = SERVING[key]
     if maps:
         found = classifier.explain_views(views)
-        return [(e.logits, e.queries, e.keys, e.mean_attention, e.readout_rows) for e in found]
+        return [(e.logits, e.recording) for e in found]
     return [(logits,) for logits in classifier.logits(views)]

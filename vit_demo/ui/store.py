@@ -6,7 +6,6 @@ until newer ones need the room. Loaded models are kept the same way: the last fe
 
 import atexit
 import hashlib
-import io
 import json
 import os
 import secrets
@@ -20,17 +19,14 @@ from pathlib import Path
 from urllib.parse import quote
 from weakref import ref
 
-import numpy as np
-from torch import Tensor
-
-from vit_demo import faithful, render
-from vit_demo.checkpoints import LONGEST_NAME
-from vit_demo.class_maps import CLASS_MAPS
+from vit_demo import export
+from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError
 from vit_demo.explain import Classifier, Explanation, load
-from vit_demo.ui import explorer
+from vit_demo.map_settings import MapSettings, settings_from
+from vit_demo.ui.explorer import standalone_html
 from vit_demo.ui.folder import Folder
+from vit_demo.ui.payload import payload
 from vit_demo.ui.runner import TWINS, ZERO_GPU, Runner
-from vit_demo.weights import SUFFIXES, CheckpointError
 
 MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
@@ -212,7 +208,7 @@ class Server:
         if known:
             return known
         classifier = self.models.get(model)
-        explanation, blob = self.runner.explain(classifier, picture, fit, explorer.payload)
+        explanation, blob = self.runner.explain(classifier, picture, fit, payload)
         id = self.store.put(explanation, key)
         self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
         return id
@@ -224,13 +220,16 @@ class Server:
         labels = self.runner.classify(classifier, picture, top, fit)
         return {"model": classifier.name, "labels": [asdict(label) for label in labels]}
 
-    def maps(self, picture: object, model: str, fit: str, state: dict) -> tuple[dict, bytes]:
+    def maps(
+        self, picture: object, model: str, fit: str, settings: MapSettings
+    ) -> tuple[dict, bytes]:
         """For programs: explanation.json and maps.npz, of which nothing stays here."""
         self.folder.sweep()
         classifier = self.models.get(model)
 
         def files(explanation: Explanation) -> tuple[dict, bytes]:
-            return json.loads(description(explanation, state)), arrays_file(explanation, state)
+            arrays = export.npz_bytes(export.arrays_of(explanation, settings))
+            return json.loads(json.dumps(export.description(explanation, settings))), arrays
 
         return self.runner.explain(classifier, picture, fit, files)[1]
 
@@ -253,27 +252,19 @@ class Server:
             shutil.rmtree(old, ignore_errors=True)
         path = folder / view / FILES[kind]
         path.parent.mkdir(exist_ok=True)
+        settings = settings_from(state)
         if kind == "npz":
-            path.write_bytes(arrays_file(explanation, state))
+            path.write_bytes(export.npz_bytes(export.arrays_of(explanation, settings)))
         elif kind == "json":
-            path.write_text(description(explanation, state), encoding="utf-8")
+            text = export.json_text(export.description(explanation, settings))
+            path.write_text(text, encoding="utf-8")
         elif kind == "html":
-            path.write_text(
-                explorer.standalone_html(explanation, language, state), encoding="utf-8"
-            )
+            path.write_text(standalone_html(explanation, language, state), encoding="utf-8")
         else:
-            look = {
-                "colour_map": state.get("colours", "inferno"),
-                "smooth": bool(state.get("smooth")),
-            }
-            look["opacity"] = float(state.get("opacity", 0.55))
-            maps = maps_of_layers(explanation, state)
-            frames = render.animation(explanation.view.picture, maps, **look)
+            frames = export.animation(explanation, settings)
             frames[0].save(path, save_all=True, append_images=frames[1:], duration=500, loop=0)
         return f"{view}/{path.name}"
 
-
-# What the explorer shows, said again in Python. `state` is the explorer's own.
 
 FILES = {
     "npz": "maps.npz",
@@ -282,79 +273,3 @@ FILES = {
     "webp": "layers.webp",
     "html": "explorer.html",
 }
-
-
-def settings_of(state: dict) -> dict:
-    """The arguments of `Explanation.arrays` for this state."""
-    query, head = state.get("query"), state.get("head")
-    fused = state.get("map") == "rollout" and head in ("max", "min")
-    return {
-        "query": None if query is None else (int(query[0]), int(query[1])),
-        "below": state.get("below", "mean"),
-        "fusion": head if fused else "mean",
-        "residual": float(state.get("residual", 0.5)),
-        "discard": float(state.get("discard", 0.0)),
-    }
-
-
-def arrays_file(explanation: Explanation, state: dict) -> bytes:
-    """maps.npz, as the command line writes it."""
-    stream = io.BytesIO()
-    arrays = explanation.arrays(**settings_of(state))
-    if state.get("map") in CLASS_MAPS:
-        arrays["class_map"] = shown_map(explanation, state).numpy()
-    np.savez_compressed(stream, **arrays)
-    return stream.getvalue()
-
-
-def description(explanation: Explanation, state: dict) -> str:
-    """explanation.json, as the command line writes it."""
-    settings = settings_of(state)
-    query, below = settings.pop("query"), settings.pop("below")
-    mass = explanation.rollout(query=query, tokens=True, **settings)
-    head = state.get("head")
-    where = {
-        "layer": explanation.layer_index(int(state.get("layer", -1))),
-        "head": head if isinstance(head, int) else None,
-        "query": query,
-        "below": below,
-    }
-    if state.get("map") in CLASS_MAPS:  # label and minus: the map of one class, less another's
-        where |= {"map": state["map"], "label": state.get("label"), "minus": state.get("minus")}
-    about = explanation.describe() | {
-        "prefix_mass": float(mass[: explanation.config.prefix_tokens].sum()),
-        "settings": settings | where,
-    }
-    return json.dumps(about, indent=2, ensure_ascii=False) + "\n"
-
-
-def shown_map(explanation: Explanation, state: dict) -> Tensor | np.ndarray:
-    """The map on the screen: (rows, cols)."""
-    kind, label, minus = state.get("map"), state.get("label"), state.get("minus")
-    if kind in (*CLASS_MAPS, "random"):
-        method = faithful.METHODS[kind]
-        heat = method(explanation, explanation.label_index(label))
-        return heat if minus is None else heat - method(explanation, explanation.label_index(minus))
-    layer = explanation.layer_index(int(state.get("layer", -1)))
-    return maps_of_layers(explanation, state)[layer]
-
-
-def maps_of_layers(explanation: Explanation, state: dict) -> np.ndarray:
-    """The map on the screen, for every layer: (layers, rows, cols)."""
-    settings = settings_of(state)
-    query, below = settings["query"], settings.pop("below")
-    kind, head = state.get("map", "rollout"), state.get("head", "mean")
-    layers = range(explanation.layers)
-    if kind == "head_rollout":
-        maps = explanation.head_rollouts(None, below=below, **settings)
-        if isinstance(head, int):
-            maps = maps[:, explanation.head_index(head)]
-        else:
-            maps = {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=1)
-        return maps.numpy()
-    if kind == "attention":
-        direction = state.get("direction", "from")
-        maps = [explanation.attention(i, head, query, direction=direction) for i in layers]
-    else:
-        maps = [explanation.rollout(layer, **settings) for layer in layers]
-    return np.stack(maps)

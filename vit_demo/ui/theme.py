@@ -1,22 +1,19 @@
 """How the page looks: Gradio's own parts in our colours, and what `launch` is told."""
 
-from pathlib import Path
-
 import gradio as gr
 from starlette.middleware import Middleware
 
+from vit_demo.embedded import ASSETS
 from vit_demo.ui.guard import ClosedDoors
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
-from vit_demo.weights import ASSETS
-
-HERE = Path(__file__).parent
+from vit_demo.ui.static import STATIC
 
 
 def launch_options() -> dict:
     """What `demo.launch` needs besides host and port."""
     return {
         "theme": theme(),
-        "css_paths": [HERE / "page.css", HERE / "why.css"],
+        "css_paths": [STATIC / "page.css", STATIC / "why.css"],
         "allowed_paths": [str(ASSETS / "examples")],  # wherever the app was started
         "footer_links": ["api"],
         "run_history": False,

@@ -1,0 +1,268 @@
+"""Weights from a folder, a cache, a hub that works, and hubs that are silent, wrong or away."""
+
+import errno
+import hashlib
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import timm
+import torch
+from PIL import Image
+from safetensors.torch import save, save_file
+from support.paths import ROOT
+from support.timm import NAME, same_logits, unreachable
+
+from vit_demo.checkpoints import load_checkpoint
+from vit_demo.checkpoints.hub import HUB_SECONDS, STALL_SECONDS
+from vit_demo.checkpoints.weights import CheckpointError
+
+
+def test_weights_are_looked_up_when_load_is_called(shared, monkeypatch, tmp_path):
+    monkeypatch.setattr("vit_demo.checkpoints.hub.cached_file", lambda repo: None)
+    unreachable(monkeypatch, "http://127.0.0.1:9")
+    monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(tmp_path))
+    with pytest.raises(CheckpointError):
+        load_checkpoint("deit_tiny_patch16_224.fb_in1k")
+    monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))
+    assert load_checkpoint("deit_tiny_patch16_224.fb_in1k").model.config.embed_dim == 192
+
+
+def test_the_hubs_cache_comes_before_the_network(own_folder, monkeypatch):
+    path = own_folder / "somewhere.safetensors"
+    reference = timm.create_model(NAME)
+    save_file(reference.state_dict(), path)
+    monkeypatch.setattr(
+        "vit_demo.checkpoints.hub.cached_file", lambda repo: path if NAME in repo else None
+    )
+    assert same_logits(load_checkpoint(NAME).model, reference)
+
+
+def assert_quick_and_clear(name: str = NAME) -> None:
+    start = time.monotonic()
+    with pytest.raises(CheckpointError) as error:
+        load_checkpoint(name)
+    assert time.monotonic() - start < 10
+    assert "could not be downloaded" in str(error.value)
+    assert "VIT_DEMO_WEIGHTS" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_hub_that_refuses_is_given_up_at_once(own_folder):
+    assert_quick_and_clear()
+
+
+def test_a_hub_that_never_answers_is_given_up_in_seconds(own_folder, monkeypatch):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing
+        unreachable(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert_quick_and_clear()
+
+
+@pytest.mark.parametrize("status", [401, 404, 500, 503])
+def test_a_hub_that_answers_with_an_error_is_given_up_at_once(own_folder, monkeypatch, status):
+    class Refuses(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_error(status)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Refuses) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        unreachable(monkeypatch, f"http://127.0.0.1:{server.server_port}")
+        assert_quick_and_clear()
+        server.shutdown()
+
+
+def test_offline_mode_is_respected(own_folder, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert_quick_and_clear()
+
+
+# A hub that works, on this machine
+
+
+def test_a_hub_model_is_downloaded_once_and_then_comes_from_the_cache(tmp_path):
+    name = "test_vit.r160_in1k"
+    torch.manual_seed(5)
+    reference = timm.create_model(name).eval()
+    content = save({key: tensor.contiguous() for key, tensor in reference.state_dict().items()})
+    asked = []
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        def answer(self, body: bytes) -> None:
+            asked.append((self.command, self.path))
+            found = self.path == f"/timm/{name}/resolve/main/model.safetensors"
+            self.send_response(200 if found else 404)
+            self.send_header("ETag", '"abc"')
+            self.send_header("X-Repo-Commit", "1" * 40)
+            self.send_header("Content-Length", str(len(content) if found else 0))
+            self.end_headers()
+            self.wfile.write(body if found else b"")
+
+        def do_HEAD(self):
+            self.answer(b"")
+
+        def do_GET(self):
+            self.answer(content)
+
+        def log_message(self, *args):
+            pass
+
+    Image.new("RGB", (50, 40), "teal").save(tmp_path / "teal.png")
+    command = ["classify", str(tmp_path / "teal.png"), "--model", name, "--json", "--top", "3"]
+
+    def classify(port: int) -> subprocess.CompletedProcess:
+        own = {"HF_ENDPOINT": f"http://127.0.0.1:{port}", "HF_HOME": str(tmp_path / "hub")}
+        return subprocess.run(
+            [sys.executable, "-m", "vit_demo", *command],
+            env=os.environ | own,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        first = classify(server.server_port)
+        server.shutdown()
+    assert first.returncode == 0, first.stderr
+    assert ("GET", f"/timm/{name}/resolve/main/model.safetensors") in asked
+    again = classify(9)  # nobody listens there
+    assert again.returncode == 0, again.stderr
+    assert again.stdout == first.stdout
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(reference))
+    with torch.inference_mode():
+        logits = reference(transform(Image.new("RGB", (50, 40), "teal"))[None])[0]
+    labels = json.loads(first.stdout)[0]["labels"]
+    assert [p["index"] for p in labels] == logits.topk(3).indices.tolist()
+
+
+# A hub that does not, on this machine
+
+TOY = "test_vit.r160_in1k"
+
+
+@pytest.fixture(scope="module")
+def toy() -> bytes:
+    torch.manual_seed(5)
+    weights = timm.create_model(TOY).state_dict()
+    return save({key: tensor.contiguous() for key, tensor in weights.items()})
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch, toy):
+    """A hub with one model. What it does to those who ask for it is `hub.fault`, in this moment."""
+    from huggingface_hub import constants
+
+    class Hub(http.server.BaseHTTPRequestHandler):
+        fault, gets = "none", 0
+
+        def do_HEAD(self):
+            if Hub.fault == "refuses":
+                self.connection.close()
+                return
+            self.head(len(toy))
+
+        def head(self, size: int) -> None:
+            found = self.path == f"/timm/{TOY}/resolve/main/model.safetensors"
+            self.send_response(200 if found else 404)
+            self.send_header("ETag", f'"{hashlib.sha256(toy).hexdigest()}"')
+            self.send_header("X-Repo-Commit", "1" * 40)
+            self.send_header("Content-Length", str(size if found else 0))
+            self.end_headers()
+
+        def do_GET(self):
+            Hub.gets += 1
+            self.head(len(toy))
+            if Hub.fault == "wrong bytes":
+                self.wfile.write(toy[:-1] + bytes([toy[-1] ^ 1]))
+            elif Hub.fault in ("half", "silence"):
+                self.wfile.write(toy[: len(toy) // 2])
+                self.wfile.flush()
+                if Hub.fault == "silence":
+                    done.wait(30)
+            else:
+                self.wfile.write(toy)
+
+        def log_message(self, *args):
+            pass
+
+    done = threading.Event()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        where = address + "/{repo_id}/resolve/{revision}/{filename}"
+        monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 3)
+        monkeypatch.setattr(constants, "ENDPOINT", address)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", where)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.delenv("VIT_DEMO_WEIGHTS", raising=False)
+        yield Hub
+        done.set()
+        server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("refuses", "hub cannot be reached"),
+        ("silence", "hub cannot be reached"),
+        ("half", "hub cannot be reached"),
+        ("wrong bytes", "arrived damaged"),
+        ("full disk", "disk is full"),
+    ],
+)
+def test_a_hub_that_fails_is_told_in_seconds_and_the_next_try_works(
+    hub, tmp_path, monkeypatch, fault, words
+):
+    from huggingface_hub import file_download
+
+    hub.fault = fault
+    with monkeypatch.context() as patch:
+        patch.setattr("vit_demo.checkpoints.hub.STALL_SECONDS", 2)  # the same way, only sooner
+        if fault == "full disk":
+
+            def full(url, file, **options):
+                file.write(b"a few bytes fit")
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+            patch.setattr(file_download, "http_get", full)
+        start = time.monotonic()
+        with pytest.raises(CheckpointError, match=words) as error:
+            load_checkpoint(TOY)
+        assert time.monotonic() - start < 10
+    assert "choose a model that needs no download" in str(error.value)
+    assert str(tmp_path) not in str(error.value)
+    hub.fault = "none"
+    assert load_checkpoint(TOY).name == TOY
+    gets = hub.gets
+    assert load_checkpoint(TOY).name == TOY
+    assert hub.gets == gets  # from the cache
+    whole = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert not [path for path in whole if "incomplete" in path.name and fault != "silence"]
+
+
+def test_a_file_that_was_damaged_in_the_cache_is_fetched_again(hub, tmp_path):
+    load_checkpoint(TOY)
+    blob = next((tmp_path / "cache").rglob("blobs/*"))
+    content = bytearray(blob.read_bytes())
+    content[-1] ^= 1
+    blob.write_bytes(content)
+    assert load_checkpoint(TOY).name == TOY
+    assert hub.gets == 2
+
+
+def test_how_long_a_download_may_stand_still():
+    assert HUB_SECONDS < STALL_SECONDS < 10

@@ -1,0 +1,48 @@
+"""What training starts from."""
+
+import pytest
+import torch
+from support.runs import CALM, arguments, weights
+
+from vit_demo.checkpoints import load_checkpoint
+from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.training.first_weights import make_mimetic, with_new_head
+from vit_demo.training.loop import train
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_mimetic_first_weights():
+    model = VisionTransformer(ViTConfig(16, 4, 3, 64, 2, 2, num_classes=3))
+    torch.manual_seed(0)
+    make_mimetic(model)
+    q, k, v = model.blocks[1].attn.qkv.weight.chunk(3)
+    undo = model.blocks[1].attn.proj.weight @ v
+    assert undo.diag().mean().item() == pytest.approx(-0.4, abs=0.05)
+    assert (undo - undo.diag().diag()).mean().abs() < 0.01
+    like = q[:32].T @ k[:32]  # of the first head
+    assert like.diag().mean() > 0.25 > 20 * (like - like.diag().diag()).mean().abs()
+    near, far = model.pos_embed[0, 1] @ model.pos_embed[0, 2:4].T
+    assert near > far
+    assert torch.isfinite(model(torch.randn(2, 3, 16, 16))).all()
+
+
+def test_a_trained_model_gets_a_new_head_and_more_positions():
+    torch.manual_seed(0)
+    old = VisionTransformer(ViTConfig(16, 4, 3, 32, 2, 2, num_classes=7, registers=2))
+    new = with_new_head(old, classes=3, image_size=24)
+    x = torch.randn(2, 3, 24, 24)
+    assert new(x).shape == (2, 3)
+    old.head = new.head  # all else is the same: the old model resamples positions as it runs
+    torch.testing.assert_close(new(x), old(x), atol=1e-5, rtol=1e-5)
+
+
+def test_fine_tuning_starts_from_the_trained_weights(trained, colours, tmp_path):
+    flags = ["--init", trained / "best.safetensors", "--epochs", 2, "--lr", 1e-4, *CALM]
+    flags += ["--batch-size", 16, "--ema", 0.5, "--image-size", 20, "--device", "cpu"]
+    path = train(arguments(colours, "--out", tmp_path, *flags))
+    before, after = weights(trained / "best.safetensors"), weights(path)
+    assert after["pos_embed"].shape == (1, 26, 32)
+    moved = (after["blocks.0.mlp.fc1.weight"] - before["blocks.0.mlp.fc1.weight"]).abs().max()
+    assert 0 < moved < 5e-3  # a few small steps away, not a new start
+    assert load_checkpoint(str(path)).preprocess.size == (20, 20)

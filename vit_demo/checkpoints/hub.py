@@ -1,0 +1,152 @@
+"""Where the weights of a timm model are: your own folder, the hub's cache, or the hub.
+
+A hub may be far, slow, silent or wrong. Whoever asks gets a whole file, or is told in seconds why
+not and what works without.
+"""
+
+import errno
+import hashlib
+import os
+import re
+import threading
+import time
+from pathlib import Path
+
+from vit_demo.checkpoints.timm_models import nearest
+from vit_demo.checkpoints.weights import SUFFIXES, CheckpointError
+from vit_demo.embedded import embedded
+
+HUB_FILES = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors")
+HUB_SECONDS = 5  # how long the hub may take to answer before we say that it does not
+STALL_SECONDS = 8  # how long a download may stand still
+
+
+def find_weights(name: str, cfg: dict) -> Path:
+    """A file with the weights of this timm model: own folder, then the hub's cache, then the hub."""
+    folder = os.environ.get("VIT_DEMO_WEIGHTS")
+    if folder:
+        for suffix in SUFFIXES:
+            path = Path(folder) / (name + suffix)
+            if path.is_file():
+                return path
+    repo = cfg.get("hf_hub_id")
+    if not repo:
+        raise CheckpointError(
+            f"The weights of {name} are not on the model hub; try {nearest(name)}."
+        )
+    repo = f"timm/{name}" if repo == "timm/" else repo
+    path = cached_file(repo)
+    return path if path and intact(path) else download(repo, name)
+
+
+def cached_file(repo: str) -> Path | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    for filename in HUB_FILES:
+        path = try_to_load_from_cache(repo, filename)
+        if isinstance(path, str):
+            return Path(path)
+    return None
+
+
+def intact(path: Path) -> bool:
+    """Is a file in the hub's cache what the hub said it would be? If not, it is thrown away.
+
+    The cache names large files by their SHA-256, and nobody else ever looks whether it is true.
+    """
+    blob = path.resolve()
+    if not re.fullmatch("[0-9a-f]{64}", blob.name):
+        return True
+    with blob.open("rb") as stream:
+        fine = hashlib.file_digest(stream, "sha256").hexdigest() == blob.name
+    if not fine:
+        path.unlink()
+        blob.unlink(missing_ok=True)
+    return fine
+
+
+def download(repo: str, name: str) -> Path:
+    """Fetch the weights, with a progress bar, or say in seconds that they cannot be had."""
+    silent = "the model hub cannot be reached"
+    try:
+        path = Watched(repo).wait()
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise CheckpointError(
+            offline_message(name, "the disk is full" if full else silent)
+        ) from error
+    except Exception as error:  # the hub's client has many kinds, by version and transport
+        raise CheckpointError(offline_message(name, silent)) from error
+    if path is None:
+        raise CheckpointError(offline_message(name, f"the model hub has no weights in {repo}"))
+    if not intact(path):
+        raise CheckpointError(offline_message(name, "the file arrived damaged"))
+    return path
+
+
+class Watched:
+    """A download that is given up when it stands still.
+
+    The hub's own client goes on for minutes with a hub that falls silent, and for ever with one that
+    sends the first half again and again. It cannot be told to stop, so it works in a thread of its
+    own, and is left alone there; the next byte that it gets ends it.
+    """
+
+    def __init__(self, repo: str):
+        self.repo = repo
+        self.most, self.moved = 0, time.monotonic()  # bytes so far, and when there were more
+        self.given_up = False
+        self.path, self.error = None, None
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def wait(self) -> Path | None:
+        """The file; None if there is none in this repository."""
+        self.thread.start()
+        while self.thread.is_alive():
+            self.thread.join(0.1)
+            if time.monotonic() - self.moved > STALL_SECONDS:
+                self.given_up = True
+                raise TimeoutError("The download stands still.")
+        if self.error:
+            raise self.error
+        return self.path
+
+    def run(self) -> None:
+        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+        from huggingface_hub.errors import EntryNotFoundError
+
+        try:
+            for filename in HUB_FILES:
+                self.moved = time.monotonic()
+                try:  # without this question, the client would ask for minutes
+                    get_hf_file_metadata(hf_hub_url(self.repo, filename), timeout=HUB_SECONDS)
+                except EntryNotFoundError:
+                    continue
+                options = {"etag_timeout": HUB_SECONDS, "tqdm_class": self.progress_bar()}
+                self.path = Path(hf_hub_download(self.repo, filename, **options))
+                return
+        except BaseException as error:  # noqa: BLE001 (raised again by `wait`)
+            self.error = error
+
+    def progress_bar(self) -> type:
+        from huggingface_hub.utils import tqdm
+
+        class Bar(tqdm):
+            def update(bar, n: float | None = 1) -> bool | None:
+                if self.given_up:
+                    raise InterruptedError
+                shown = super().update(n)
+                if bar.n > self.most:
+                    self.most, self.moved = bar.n, time.monotonic()
+                return shown
+
+        return Bar
+
+
+def offline_message(name: str, reason: str) -> str:
+    near = ", ".join(embedded())
+    instead = f" or choose a model that needs no download ({near})" if near else ""
+    return (
+        f"{name} could not be downloaded: {reason}. Put {name}.safetensors into a folder and set "
+        f"VIT_DEMO_WEIGHTS to it,{instead or ' or try again with a connection'}."
+    )

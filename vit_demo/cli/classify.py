@@ -1,0 +1,39 @@
+"""vit-demo classify: the labels of pictures."""
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+
+from vit_demo.cli import flags
+from vit_demo.map_settings import FITS
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("images", nargs="+", metavar="IMAGE")
+    flags.add_model(parser)
+    parser.add_argument("--top", type=int, default=10, metavar="K", help="how many labels (10)")
+    parser.add_argument("--fit", default="crop", choices=FITS, help=flags.FIT_HELP)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    classifier = flags.load_classifier(args)
+    classifier.require_labels()
+    results, failed = [], False
+    for path in args.images:
+        try:
+            labels = [asdict(p) for p in classifier.classify(path, args.top, args.fit)]
+            results.append({"image": path, "labels": labels})
+        except ValueError as error:
+            failed = True
+            results.append({"image": path, "error": str(error)})
+            print(f"vit-demo: {path}: {error}", file=sys.stderr)
+            continue
+        if not args.json:
+            print(path)
+            for p in labels:
+                print(f"  {p['probability']:7.2%}  {p['label']}")
+    if args.json:
+        print(json.dumps(results, indent=2, ensure_ascii=False))
+    return 2 if failed else 0

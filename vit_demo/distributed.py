@@ -1,0 +1,78 @@
+"""Which device, and which processes share the work: one process, or those that torchrun started."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+
+def choose_device(device: str = "auto") -> torch.device:
+    """ "auto": CUDA if there is one, else Apple's MPS, else the CPU."""
+    if device == "auto":
+        has_mps = torch.backends.mps.is_available()
+        device = "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f"The device {device!r} cannot be used here; use auto, cpu, cuda or mps."
+        ) from error
+    return chosen
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """The processes that work together; alone, this one is rank 0 of 1."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    def share(self, items: Tensor) -> Tensor:
+        """This process's part of a batch."""
+        return items.chunk(self.world)[self.rank]
+
+    def sum(self, x: Tensor) -> Tensor:
+        """The sum over all processes, on the CPU."""
+        x = x.to(self.device)
+        if dist.is_initialized():
+            dist.all_reduce(x)
+        return x.cpu()
+
+    def broadcast(self, value):
+        """Rank 0's value, for all: perhaps only its machine has the file in question."""
+        values = [value]
+        if dist.is_initialized():
+            dist.broadcast_object_list(values, src=0, device=self.device)
+        return values[0]
+
+    def wait(self) -> None:
+        if dist.is_initialized():
+            dist.barrier()
+
+
+@contextmanager
+def join_processes(device: str) -> Iterator[ProcessGroup]:
+    """Join the other processes if torchrun started this one; it says so in the environment."""
+    world, rank = (int(os.environ.get(*of)) for of in (("WORLD_SIZE", "1"), ("RANK", "0")))
+    chosen = choose_device(device)
+    if world == 1:
+        yield ProcessGroup(0, 1, chosen)
+        return
+    if chosen.type == "cuda":
+        chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(chosen)
+    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    try:
+        yield ProcessGroup(rank, world, chosen)
+    except ValueError:
+        if rank == 0:
+            raise
+        raise SystemExit(2) from None  # all processes find the same mistake; one of them says it
+    finally:
+        dist.destroy_process_group()

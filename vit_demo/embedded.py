@@ -1,0 +1,21 @@
+"""What comes with the project: its small models and example pictures."""
+
+from functools import cache
+from pathlib import Path
+
+DEFAULT = "vit-cifar10"  # works without a network
+PACKAGE = Path(__file__).resolve().parent
+# In an installed package the assets lie inside it, in a checkout beside it.
+ASSETS = next(p / "assets" for p in (PACKAGE, PACKAGE.parent) if (p / "assets").is_dir())
+
+
+@cache
+def embedded() -> dict[str, Path]:
+    """The models that come with the project, by their short names."""
+    return {path.stem: path for path in sorted(ASSETS.glob("*.safetensors"))}
+
+
+@cache
+def example_path(name: str) -> Path:
+    """An example picture by its name, such as "cat"."""
+    return next((ASSETS / "examples").glob(f"{name}.*"))

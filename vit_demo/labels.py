@@ -1,0 +1,49 @@
+"""The names of classes: several names to a label, and the way from a name to its class."""
+
+import difflib
+import operator
+from collections.abc import Sequence
+
+from vit_demo.validate import shown
+
+
+def names_of(label: str) -> list[str]:
+    """ "tabby, tabby cat" is called that, "tabby" and "tabby cat"."""
+    return list(dict.fromkeys(name.strip() for name in [label, *label.split(",")]))
+
+
+def short(label: str, most: int = 28) -> str:
+    """The first of a label's names, cut to fit beside a bar."""
+    first = label.split(",")[0]
+    return first if len(first) <= most else first[: most - 1] + "\u2026"
+
+
+def find_label(labels: Sequence[str], label: int | str) -> int:
+    """The class of a label: by number, by its text, or by one of its names in any case."""
+    if not isinstance(label, str):
+        try:
+            index = operator.index(label)
+        except TypeError:
+            index = -1
+        if not 0 <= index < len(labels):
+            raise ValueError(
+                f"There is no label {shown(label)}; use 0 to {len(labels) - 1}, or its name."
+            )
+        return index
+    if label in labels:
+        return labels.index(label)
+    wanted = label.strip().casefold()
+    names = [names_of(text) for text in labels]
+    found = [i for i, own in enumerate(names) if wanted in map(str.casefold, own)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        which = ", ".join(f"{i} ({labels[i]})" for i in found[:5])
+        raise ValueError(
+            f"Several labels are called {shown(label)}; use the number of one: {which}."
+        )
+    everyone = {name.casefold(): name for own in names for name in own}
+    close = difflib.get_close_matches(wanted[:200], everyone, n=3, cutoff=0.5)
+    close += [name for name in everyone if wanted and wanted in name and name not in close][:3]
+    near = ", ".join(everyone[name] for name in close) or ", ".join(labels[:3]) + ", ..."
+    raise ValueError(f"There is no label {shown(label)}. The closest: {near}.")

@@ -1,0 +1,123 @@
+"""What is looked at: which map, in which layer, head and patch, and in which colours.
+
+These are the settings of the page's explorer, of its links and of the files one takes away. The
+browser gets `SCHEMA` from here, so the names, choices and defaults stand once. No PyTorch needed.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+from vit_demo.validate import choice, pair, share, shown, whole
+
+FITS = ("crop", "pad", "stretch", "native")  # how a picture meets the model: `view.py`
+FUSIONS = ("mean", "max", "min")  # over heads
+PLAIN_MAPS = ("head_rollout", "rollout", "attention")  # the same for every class
+CLASS_MAPS = ("relevance", "gradient_rollout", "grad_cam")  # why one class: `class_maps.py`
+COLOUR_MAPS = ("inferno", "viridis", "cividis", "magma")
+DIFFERENCES = "RdBu_r"  # blue, white, red: for values on both sides of zero
+CHOICES = {
+    "map": (*PLAIN_MAPS, *CLASS_MAPS, "random"),
+    "direction": ("from", "to"),
+    "below": ("mean", "same"),
+    "colours": COLOUR_MAPS,
+    "scale": ("shared", "own"),
+    "sort": ("layer", "focus"),
+}
+
+
+@dataclass(frozen=True)
+class MapSettings:
+    map: str = "head_rollout"
+    layer: int = -1  # 0 is the first, -1 the last
+    head: int | str = "mean"  # one head, or all of them, fused
+    query: tuple[int, int] | None = None  # the patch that asks; None: the answer asks
+    direction: str = "from"  # raw attention: from the query, or to it
+    below: str = "mean"  # below a head: the mean of the heads, or the head of the same number
+    residual: float = 0.5
+    discard: float = 0.0
+    opacity: float = 0.55
+    smooth: bool = False
+    colours: str = "inferno"
+    scale: str = "own"  # of the wall's colours
+    sort: str = "layer"  # of the wall's tiles
+    label: int | None = None  # class maps: for this class ...
+    minus: int | None = None  # ... rather than this one
+
+    def __post_init__(self):
+        for name, allowed in CHOICES.items():
+            choice(name, getattr(self, name), allowed)
+        for name, one in (("residual", True), ("discard", False), ("opacity", True)):
+            share(name, getattr(self, name), one)
+        whole("layer", self.layer)
+        if isinstance(self.head, str):
+            choice("head", self.head, FUSIONS)
+        else:
+            whole("head", self.head)
+
+    @property
+    def is_class_map(self) -> bool:
+        return self.map in CLASS_MAPS
+
+    @property
+    def fusion(self) -> str:
+        """How rollout fuses the heads: only there "max" and "min" stand for the whole way down."""
+        fused = self.map == "rollout" and self.head in ("max", "min")
+        return self.head if fused else "mean"
+
+    @property
+    def rollout_options(self) -> dict:
+        """The arguments of `Explanation.rollout` and `Explanation.head_rollouts`."""
+        return {
+            "query": self.query,
+            "fusion": self.fusion,
+            "residual": self.residual,
+            "discard": self.discard,
+        }
+
+
+NAMES = tuple(field.name for field in fields(MapSettings))
+SCHEMA = {
+    "defaults": asdict(MapSettings()),
+    "choices": {name: list(allowed) for name, allowed in CHOICES.items()},
+    "fusions": list(FUSIONS),
+    "plain_maps": list(PLAIN_MAPS),
+    "class_maps": [*CLASS_MAPS, "random"],  # in the order in which the server packs them
+}
+
+
+def settings_from(state: Mapping) -> MapSettings:
+    """Settings as JSON has them, from the browser or a program; unknown names are left out."""
+    known = {name: state[name] for name in NAMES if state.get(name) is not None}
+    if "query" in known:
+        row, col = pair("query", known["query"], "(row, column)")
+        known["query"] = (whole("row", row), whole("column", col))
+    for name in ("residual", "discard", "opacity"):
+        if name in known:
+            known[name] = share(name, known[name], one=name != "discard")
+    for name in ("layer", "label", "minus"):
+        if name in known:
+            known[name] = whole(name, known[name])
+    known["smooth"] = known.get("smooth") in (True, "true")
+    return MapSettings(**known)
+
+
+def settings_in_link(parameters: Mapping[str, str]) -> dict:
+    """The settings in a link, as JSON has them; what is not understood is left out."""
+    state = {}
+    for name in NAMES:
+        value = parameters.get(name)
+        if not isinstance(value, str):
+            continue
+        if name == "query" and re.fullmatch(r"[0-9]{1,3},[0-9]{1,3}", value):
+            state[name] = [int(number) for number in value.split(",")]
+        elif re.fullmatch(r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,6})?|true|false", value):
+            state[name] = json.loads(value)
+        elif re.fullmatch(r"[a-z_]{1,20}", value):
+            state[name] = value
+    return state
+
+
+def unknown_colours(name: object) -> ValueError:
+    return ValueError(f"colour map {shown(name)}: use one of {', '.join(COLOUR_MAPS)}.")

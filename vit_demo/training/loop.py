@@ -1,0 +1,243 @@
+"""Train a ViT on labelled pictures.
+
+The recipe is the usual one for small ViTs: AdamW with weight decay on the matrices only, warm-up and
+cosine, label smoothing, augmentation that fits the set, gradient clipping, and an average of the
+weights over time (EMA), which is what is tested and saved.
+
+All chance is drawn from (seed, epoch, step, group of pictures), never from a state that a crash
+could lose or that depends on how many processes share the work. So a run that was killed goes on as
+if nothing had happened, and N processes compute what one process computes with the same batch.
+"""
+
+import math
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from tqdm import tqdm
+
+from vit_demo.checkpoints import load_checkpoint
+from vit_demo.distributed import ProcessGroup, join_processes
+from vit_demo.model import VisionTransformer
+from vit_demo.training.augment import DRAWS, WARPS, generator, mix, recolour, warp
+from vit_demo.training.config import TrainConfig, complete
+from vit_demo.training.data import Dataset, load_dataset, normalise, preprocess_of
+from vit_demo.training.evaluation import measure
+from vit_demo.training.first_weights import first_model
+from vit_demo.training.optimizers import learning_rate, make_optimizers, update_average
+from vit_demo.training.run import Run, line_of, read_state, resume, save
+from vit_demo.training.teacher import Teacher
+from vit_demo.view import Preprocess
+
+GROUP = 8  # so many pictures share one seed, and with it one draw of RandAugment and mixing
+
+
+def train(config: TrainConfig) -> Path:
+    """Train as the config says; the path of the checkpoint that was best on the test set."""
+    config = complete(config)
+    with join_processes(config.device) as group:
+        run = prepare(config, group)
+        config = run.config
+        forward = wrap(run.model, config.compile, group)
+        say = print if group.rank == 0 else lambda *_, **__: None
+        say(
+            f"{sum(p.numel() for p in run.model.parameters()):,} parameters, "
+            f"{len(run.train_set):,} pictures to train on, {len(run.test_set):,} to test, "
+            f"{group.world} x {group.device.type}",
+            flush=True,
+        )
+        for epoch in range(len(run.history), config.epochs):
+            row = train_epoch(run, forward, epoch)
+            if epoch + 1 == config.epochs or (epoch + 1) % config.eval_every == 0:
+                result = measure(run.average, run.test_set, run.preprocess, group)
+                row |= {"test_loss": result["loss"], "test_accuracy": result["top1"]}
+            run.history.append(row)
+            say(line_of(row, config.epochs), flush=True)
+            if group.rank == 0:
+                save(run)
+        group.wait()  # nobody leaves before the files are there
+        path = config.out / "best.safetensors"
+        say(f"best test accuracy {run.best:.2%}: {path}", flush=True)
+        return path
+
+
+def train_epoch(run: Run, forward: nn.Module, epoch: int) -> dict:
+    """One walk over the training pictures; the metrics of it."""
+    config, group, begin = run.config, run.group, time.perf_counter()
+    totals = torch.zeros(3, device=group.device)  # loss, right answers, pictures
+    run.model.train()
+    hidden = True if group.rank else None  # None: no bar where nobody watches
+    bar = tqdm(total=run.steps, desc=f"epoch {epoch + 1}", leave=False, disable=hidden, unit="step")
+    for step, (images, targets, kept) in enumerate(batches(run, epoch)):
+        rate = learning_rate(epoch * run.steps + step, run.steps, config)
+        logits = forward(images, kept_patches=kept)
+        loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
+        loss.backward()
+        nn.utils.clip_grad_norm_(run.model.parameters(), config.clip)
+        for optimizer in run.optimizers:
+            for parameters in optimizer.param_groups:
+                parameters["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad()
+        update_average(run.average, run.model, epoch * run.steps + step, config.ema)
+        right = (logits.detach().argmax(1) == targets.argmax(1)).sum()
+        totals += torch.stack([loss.detach() * len(images), right, right.new_tensor(len(images))])
+        bar.update()
+        if step % 10 == 0 or step + 1 == run.steps:  # asking a GPU for numbers makes it wait
+            loss, accuracy = (totals[:2] / totals[2]).tolist()
+            if not math.isfinite(loss):
+                raise ValueError(f"The loss is {loss} in epoch {epoch + 1}; try a smaller --lr.")
+            speed = (step + 1) * config.batch_size / (time.perf_counter() - begin)
+            bar.set_postfix_str(f"loss {loss:.3f}, accuracy {accuracy:.1%}, {speed:.0f} images/s")
+    bar.close()
+    loss, right, seen = group.sum(totals).tolist()
+    seconds = time.perf_counter() - begin
+    return {
+        "epoch": epoch + 1,
+        "lr": rate,
+        "train_loss": loss / seen,
+        "train_accuracy": right / seen,
+        "images_per_second": seen / seconds,
+        "seconds": seconds,
+    }
+
+
+# Before the first step
+
+
+def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
+    """Everything before the first step, so that every mistake is found there."""
+    started = group.broadcast((config.out / "last.pt").exists())
+    if started and not config.resume:
+        raise ValueError(f"{config.out} holds a run; go on with --resume, or choose another --out.")
+    state = group.broadcast(
+        read_state(config.out / "last.pt") if started and group.rank == 0 else None
+    )
+    start = load_checkpoint(config.init) if config.init else None
+    preprocess = preprocess_of(config, start)
+    train_set, test_set = load_in_turn(config, preprocess)
+    config = fitting_batch_size(config, len(train_set), group.world)
+    torch.set_flush_denormal(True)  # numbers next to zero make CPUs slow
+    model = first_model(config, start, len(train_set.class_names)).to(group.device)
+    average = VisionTransformer(model.config).to(group.device)
+    average.load_state_dict(model.state_dict())
+    run = Run(config, group, train_set, test_set, preprocess, model, average,
+              make_optimizers(model, config))  # fmt: skip
+    if config.teacher:
+        teacher = load_checkpoint(config.teacher)
+        run.teacher = Teacher(teacher, config, train_set, preprocess, group)
+    if state:
+        resume(run, state)
+    if group.rank == 0:
+        config.out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=config.out).close()  # now is the time to find out
+        for part in config.out.glob("tmp*.part*"):  # what a killed run was writing
+            part.unlink()
+    return run
+
+
+def load_in_turn(config: TrainConfig, preprocess: Preprocess) -> tuple[Dataset, ...]:
+    """The data; on each machine the first process looks (and downloads), then the others."""
+    first = os.environ.get("LOCAL_RANK", "0") == "0"
+    for turn in (True, False):
+        if first == turn:
+            sets = load_dataset(str(config.dataset), config.data, preprocess.size, len(preprocess.mean),
+                                workers=config.workers, preprocess=preprocess)  # fmt: skip
+        if dist.is_initialized():
+            dist.barrier()
+    return sets
+
+
+def fitting_batch_size(config: TrainConfig, pictures: int, world: int) -> TrainConfig:
+    """With so few pictures that they do not fill a batch, a batch is all of them."""
+    size = config.batch_size
+    if world == 1:
+        return replace(config, batch_size=min(size, pictures))
+    if size % (world * GROUP) or size > pictures:
+        raise ValueError(
+            f"--batch-size {size} does not suit {world} processes and {pictures} "
+            f"pictures; use a multiple of {world * GROUP} up to {pictures}."
+        )
+    return config
+
+
+def wrap(model: VisionTransformer, compiled: bool, group: ProcessGroup) -> nn.Module:
+    """What the forward pass goes through: the model, perhaps compiled, perhaps one of many."""
+    if compiled:
+        try:
+            torch.compile(lambda x: x + 1)(
+                torch.ones(2, device=group.device)
+            )  # is there a compiler?
+            model = torch.compile(model)
+        except Exception as error:  # noqa: BLE001 - of any kind: training works without
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            tqdm.write(f"--compile does not work here, going on without ({reason})", sys.stderr)
+    if group.world > 1:
+        devices = [group.device] if group.device.type == "cuda" else None
+        model = DistributedDataParallel(model, device_ids=devices)
+    return model
+
+
+# Batches
+
+
+def batches(run: Run, epoch: int) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+    """The batches of an epoch on the device; the next is made while the model works on this."""
+    order = torch.randperm(len(run.train_set), generator=generator(run.config.seed, epoch))
+    if run.teacher:
+        run.teacher.open_view(epoch)
+    with ThreadPoolExecutor(1) as ahead:
+        coming = ahead.submit(make_batch, run, order, epoch, 0)
+        for step in range(run.steps):
+            batch = coming.result()
+            if step + 1 < run.steps:
+                coming = ahead.submit(make_batch, run, order, epoch, step + 1)
+            yield tuple(None if t is None else t.to(run.group.device) for t in batch)
+
+
+def make_batch(run: Run, order: Tensor, epoch: int, step: int):
+    """This process's part of a batch: pictures, soft targets, the patches that stay (or None).
+
+    Chance is drawn in groups of pictures, each with a seed of its own, so that it does not matter
+    which process a group falls to.
+    """
+    config, dataset, teacher = run.config, run.train_set, run.teacher
+    chosen = run.group.share(order[step * config.batch_size : (step + 1) * config.batch_size])
+    sizes = [len(group) for group in chosen.split(GROUP)]
+    first = run.group.rank * len(sizes)
+    generators = [generator(config.seed, epoch, step, first + i) for i in range(len(sizes))]
+
+    def draw(numbers: int) -> Tensor:
+        groups = zip(sizes, generators, strict=True)
+        return torch.cat([torch.rand(size, numbers, generator=g) for size, g in groups])
+
+    pixels = dataset.batch(chosen)  # (B, C, H, W) uint8
+    targets = F.one_hot(dataset.labels[chosen], len(dataset.class_names)).float()
+    draws, kept = draw(DRAWS), None
+    if teacher:
+        draws = teacher.draws[chosen]
+        targets = targets.lerp(teacher.answers[chosen].float(), config.teacher_weight)
+    if config.drop_patches and epoch < config.epochs - config.whole_epochs:
+        patches = math.prod(run.model.config.grid)
+        stay = max(1, round(patches * (1 - config.drop_patches)))
+        kept = draw(patches).argsort(1)[:, :stay]
+    if config.randaugment:
+        groups = zip(pixels.split(GROUP), generators, strict=True)
+        pixels = torch.cat([recolour(x, config.randaugment, g) for x, g in groups])
+    images = warp(normalise(pixels, run.preprocess), WARPS[config.augment], draws)
+    if config.mixup or config.cutmix:
+        groups = zip(images.split(GROUP), targets.split(GROUP), generators, strict=True)
+        options = (config.mixup, config.cutmix, config.mix_share)
+        mixed = [mix(x, y, *options, g) for x, y, g in groups]
+        images, targets = (torch.cat(parts) for parts in zip(*mixed, strict=True))
+    return images, targets, kept

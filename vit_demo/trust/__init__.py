@@ -1,0 +1,26 @@
+"""Is a map true? Curves against chance, random weights, knock-outs, the papers' perturbation test.
+
+`from vit_demo import faithful` is this package.
+"""
+
+from vit_demo.trust.curves import Trust, trust, trust_all
+from vit_demo.trust.methods import METHODS, check_method, method_maps, random_map
+from vit_demo.trust.progress import Cancelled, Progress
+from vit_demo.trust.randomisation import RandomWeights, random_weights, spearman
+from vit_demo.trust.removal import REMOVALS
+
+__all__ = [
+    "METHODS",
+    "REMOVALS",
+    "Cancelled",
+    "Progress",
+    "RandomWeights",
+    "Trust",
+    "check_method",
+    "method_maps",
+    "random_map",
+    "random_weights",
+    "spearman",
+    "trust",
+    "trust_all",
+]

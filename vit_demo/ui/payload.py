@@ -1,0 +1,167 @@
+"""One picture's explanation as one binary blob, from which the browser computes every map by itself.
+
+The blob: b"VITX", the header's length (uint32), a JSON header, then little-endian arrays at the
+offsets that the header names, each at a multiple of 4 bytes. Attention is stored in few bits with
+a square-root law, which keeps small values apart:
+
+    value = (code / most) ** 2 * scale      most: 255 or 65535; one scale a row, so that it sums to 1
+
+A small model is sent whole ("full": every head's attention, one byte a value). For a large one
+("lean") the head-mean and the read-out's rows are enough, except for the single heads of a patch:
+those are fetched when somebody asks (`query_rows`).
+"""
+
+import base64
+import io
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from vit_demo.attention import attention_distance, attention_entropy
+from vit_demo.explain import Explanation, Query
+from vit_demo.map_settings import CLASS_MAPS
+from vit_demo.trust.methods import random_map
+
+MAGIC = b"VITX"
+FULL_LIMIT = 8_000_000  # values of attention up to which all of it is sent
+FUSED_LIMIT = 2_000_000  # the same for the strongest and the weakest of the heads
+CRISP_SIDE = 64  # pictures up to this side are shown with their pixels as blocks, and kept lossless
+
+
+def payload(explanation: Explanation) -> bytes:
+    """Everything the browser needs to know about one picture."""
+    e = explanation
+    full = e.layers * e.heads * e.N * e.N <= FULL_LIMIT
+    picture, kind = picture_bytes(e.view.picture)
+    mean = e.recording.mean_attention
+    wide = mean.numel() <= FULL_LIMIT
+    arrays = {
+        "picture": np.frombuffer(picture, np.uint8),
+        "rows": e.recording.readout_attention.numpy(),
+        **coded("mean", mean, np.uint16 if wide else np.uint8),
+        **heads_of(e, full),
+    }
+    header = {
+        "model": e.model_name,
+        "layers": e.layers,
+        "heads": e.heads,
+        "tokens": e.N,
+        "grid": list(e.grid),
+        "patch": list(e.view.patch_size),
+        "prefix": e.config.prefix,
+        "readout": list(e.readout_tokens.indices(e.N)[:2]),
+        "pool": e.config.pool,
+        "fit": e.view.fit,
+        "full": full,
+        "picture": {"kind": kind, "size": list(e.view.picture.size), "crisp": CRISP_SIDE},
+        "top": [[p.label, p.probability, p.index] for p in e.top(10)] if e.labels else [],
+        "classes": len(e.labels),
+    }
+    return pack(header, arrays)
+
+
+def heads_of(e: Explanation, full: bool) -> dict[str, np.ndarray]:
+    """Each head's distance and entropy; if wanted, its attention; one layer at a time.
+
+    The strongest and the weakest of the heads have codes of their own: the minimum of numbers that
+    were rounded on the scale of their own rows would be good for little.
+    """
+    prefix, layers = e.config.prefix_tokens, []
+    fused = full or e.recording.mean_attention.numel() <= FUSED_LIMIT
+    with torch.inference_mode():
+        for layer in range(e.layers):
+            A = e.layer_attention(layer)
+            distance = attention_distance(A, e.grid, e.view.patch_size, prefix)
+            arrays = {"distance": distance.numpy(), "entropy": attention_entropy(A, prefix).numpy()}
+            if fused:
+                arrays |= coded("max", A.amax(dim=0), np.uint8)
+                arrays |= coded("min", A.amin(dim=0), np.uint8)
+            if full:
+                arrays |= coded("heads", A, np.uint8)
+            layers.append(arrays)
+    return {name: np.stack([arrays[name] for arrays in layers]) for name in layers[0]}
+
+
+def query_rows(explanation: Explanation, query: Query) -> bytes:
+    """For a lean payload: each head's attention from this token, and to it, (L, h, N) both."""
+    e = explanation
+    with torch.inference_mode():
+        rows = torch.stack([e.query_attention(layer, query) for layer in range(e.layers)])
+        asked = e.query_tokens(query)
+        columns = torch.stack(
+            [e.layer_attention(layer)[:, :, asked].mean(dim=-1) for layer in range(e.layers)]
+        )
+    arrays = coded("from", rows, np.uint16) | coded("to", columns, np.uint16, shares=False)
+    return pack({"query": query}, arrays)
+
+
+def class_maps(explanation: Explanation, labels: Sequence[int]) -> dict[str, dict]:
+    """What the explorer knows of some classes: names, probabilities, and the maps of CLASS_MAPS
+    with a random one, (4, N) as base64."""
+    e, probabilities = explanation, explanation.logits.softmax(dim=-1)
+    chance = torch.zeros(e.N)
+    chance[e.config.prefix_tokens :] = random_map(e).flatten()
+    e.relevance(list(labels), tokens=True)  # one pass for all of them
+    found = {}
+    for label in labels:
+        maps = [*(e.class_map(name, label, tokens=True) for name in CLASS_MAPS), chance]
+        data = base64.b64encode(torch.stack(maps).numpy().astype("<f4").tobytes()).decode()
+        about = {"name": e.labels[label], "probability": float(probabilities[label])}
+        found[str(label)] = about | {"data": data}
+    return found
+
+
+def coded(
+    name: str, A: Tensor, dtype: type[np.unsignedinteger], shares: bool = True
+) -> dict[str, np.ndarray]:
+    """Values as integer codes and one scale a row; `shares`: decoded rows sum to 1."""
+    most = np.iinfo(dtype).max
+    peak = A.amax(dim=-1, keepdim=True).clamp_min(torch.finfo(A.dtype).tiny)
+    root = (A / peak).sqrt_().mul_(most).round_()
+    scale = peak[..., 0]
+    if shares:
+        total = (root * root).sum(dim=-1)
+        scale = torch.where(total > 0, most**2 / total, 0)
+    return {name: root.numpy().astype(dtype), f"{name}_scale": scale.numpy().astype(np.float32)}
+
+
+def picture_bytes(picture: Image.Image) -> tuple[bytes, str]:
+    """A picture as a file: lossless where single pixels will be seen, otherwise a fine JPEG."""
+    stream = io.BytesIO()
+    if max(picture.size) <= CRISP_SIDE:
+        picture.save(stream, "PNG")
+        return stream.getvalue(), "image/png"
+    picture.save(stream, "JPEG", quality=95, subsampling=0)
+    return stream.getvalue(), "image/jpeg"
+
+
+def pack(header: dict, arrays: dict[str, np.ndarray]) -> bytes:
+    """Header and arrays in one blob; `unpack` is its inverse."""
+    entries, blocks, offset = {}, [], 0
+    for name, array in arrays.items():
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        entries[name] = {"dtype": str(array.dtype), "shape": list(array.shape), "offset": offset}
+        blocks += [array.tobytes(), bytes(-array.nbytes % 4)]
+        offset += array.nbytes + -array.nbytes % 4
+    text = json.dumps(header | {"arrays": entries}, ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 4)  # the arrays begin at a multiple of 4, too
+    return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *blocks])
+
+
+def unpack(blob: bytes) -> tuple[dict, dict[str, np.ndarray]]:
+    """What `pack` packed: the header and the arrays."""
+    if blob[:4] != MAGIC:
+        raise ValueError("These are not the explorer's data; make them with payload().")
+    start = 8 + int.from_bytes(blob[4:8], "little")
+    header = json.loads(blob[8:start])
+    arrays = {}
+    for name, entry in header.pop("arrays").items():
+        shape, dtype = entry["shape"], np.dtype(entry["dtype"])
+        count = int(np.prod(shape))
+        flat = np.frombuffer(blob, dtype, count, start + entry["offset"])
+        arrays[name] = flat.reshape(shape)
+    return header, arrays

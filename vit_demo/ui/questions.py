@@ -1,0 +1,198 @@
+"""Can I trust this map? The long questions: each takes many forward passes, and one at a time is
+answered, in Gradio's queue. The browser's side is in `why*.js`.
+
+The library works in a thread and reports how far it is; `watched` passes that on as a generator.
+When the generator is closed (somebody pressed Cancel, or closed the page) the work is told to stop,
+and stops before its next forward pass.
+"""
+
+import base64
+import json
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+
+import gradio as gr
+from torch import Tensor
+
+from vit_demo import trust as faithful
+from vit_demo.explain import Explanation
+from vit_demo.export import shown_map
+from vit_demo.map_settings import settings_from
+from vit_demo.trust import Progress, knockout
+from vit_demo.ui.html import HTML
+from vit_demo.ui.runner import TooSlow
+from vit_demo.ui.static import read_static
+from vit_demo.ui.store import Server
+from vit_demo.ui.texts import TRUST_TEXTS, one_sentence, words
+
+SCRIPTS = ("why_chart", "why_strip", "why_random", "why_knockout", "why")
+SECONDS = 300  # nobody else can ask meanwhile
+log = logging.getLogger("vit_demo")
+
+
+# The questions. Answers are what JSON knows.
+
+
+def trust(explanation: Explanation, request: dict, progress: Progress) -> dict:
+    """Deletion and insertion curves of all methods, or of the map in the explorer (`state`)."""
+    label, state = explanation.label_index(request.get("label")), request.get("state")
+    if state:
+        maps = {"shown": shown_map(explanation, settings_from(state))}
+    else:
+        maps = faithful.method_maps(explanation, label)
+    remove = str(request.get("remove", "tokens"))
+    found = faithful.trust_all(explanation, maps, label, remove=remove, progress=progress)
+    one = next(iter(found.values()))
+    return {
+        "label": label,
+        "name": one.label,
+        "remove": remove,
+        "kept": numbers(one.kept),
+        "random": numbers(one.random),
+        "band": one.band,
+        "maps": {
+            name: {
+                "deletion": numbers(each.deletion),
+                "insertion": numbers(each.insertion),
+                "score": each.score,
+                "verdict": each.verdict,
+            }
+            for name, each in found.items()
+        },
+    }
+
+
+def random_weights(explanation: Explanation, request: dict, progress: Progress) -> dict:
+    """Maps of one method while the blocks become random, from the top down."""
+    method, label = str(request.get("method")), explanation.label_index(request.get("label"))
+    found = faithful.random_weights(explanation, method, label, progress=progress)
+    return {
+        "method": method,
+        "label": label,
+        "heats": base64.b64encode(found.heats.numpy().astype("<f4").tobytes()).decode(),
+        "correlations": numbers(found.correlations),
+        "passed": found.passed,
+    }
+
+
+def head_wall(explanation: Explanation, request: dict, progress: Progress) -> dict:
+    """What happens to a label without each head."""
+    label = explanation.label_index(request.get("label"))
+    changes = knockout.knockout_wall(explanation, label, progress=progress)
+    before = float(explanation.logits.softmax(dim=-1)[label])
+    return {"label": label, "before": before, "changes": numbers(changes)}
+
+
+QUESTIONS = {"trust": trust, "random": random_weights, "wall": head_wall}
+
+
+def numbers(tensor: Tensor) -> list:
+    return tensor.double().tolist()
+
+
+# Asking
+
+
+def watched(call: Callable[[Progress], dict]) -> Iterator[dict]:
+    """Run `call(progress)` in a thread: {"done", "total"} now and then, in the end {"result"} or
+    {"error"}. Whoever closes this generator stops the work."""
+    news: queue.SimpleQueue[dict] = queue.SimpleQueue()
+    stop, began = threading.Event(), time.monotonic()
+
+    def progress(done: int, total: int) -> bool:
+        if time.monotonic() - began > SECONDS:
+            raise TooSlow(f"Stopped after {SECONDS} s; choose a smaller model for this question.")
+        news.put({"done": done, "total": total})
+        return not stop.is_set()
+
+    def work() -> None:
+        try:
+            news.put({"result": call(progress)})
+        except faithful.Cancelled:
+            news.put({"error": ""})  # nobody listens any more
+        except ValueError as error:  # the library's own words
+            news.put({"error": one_sentence(error)})
+        except Exception:
+            log.exception("a long question failed")
+            news.put({"error": None})
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        while True:
+            latest = news.get()
+            while "done" in latest and not news.empty():
+                latest = news.get()
+            yield latest
+            if "done" not in latest:
+                return
+    finally:
+        stop.set()
+
+
+def work(server: Server, request: dict) -> Iterator[dict]:
+    """What the visitor asked for, step by step, with the number of the run it belongs to."""
+    text, run, kind = words(request.get("language")), request.get("run"), str(request.get("kind"))
+    explanation = server.store.get(str(request.get("id")))
+    if explanation is None or kind not in QUESTIONS:
+        yield {"run": run, "error": text["failed_answer" if explanation else "gone"]}
+        return
+    yield {"run": run, "done": 0, "total": 1}
+    watching = watched(partial(QUESTIONS[kind], explanation, request))
+    try:
+        for news in watching:
+            if news.get("error", "") is None:
+                news = {"error": text["failed_answer"]}
+            yield {"run": run, **news}
+    finally:
+        watching.close()
+
+
+# The component
+
+
+def make_section(server_functions: list[Callable], elem_id: str = "why") -> gr.HTML:
+    """The section. Its value is None or {"id", "classes"}: which explanation, how many labels. Its
+    property `news` is what `work` yields; it triggers `submit` with a request, and `stop`."""
+    return HTML(
+        None,
+        html_template='<div class="why"></div>',
+        js_on_load=f"{script()}\nmountWhy(element.querySelector('.why'), {{ props, watch, trigger, "
+        f"server, texts: {json.dumps(TRUST_TEXTS, ensure_ascii=False)} }});",
+        server_functions=server_functions,
+        elem_id=elem_id,
+        news=None,
+        language="en",
+    )
+
+
+@cache
+def script() -> str:
+    return "\n".join(read_static(f"{name}.js") for name in SCRIPTS)
+
+
+def section_value(id: str, explanation: Explanation) -> dict:
+    return {"id": id, "classes": len(explanation.labels)}
+
+
+def connect_section(section: gr.HTML, status: gr.HTML, server: Server) -> None:
+    """Long questions wait in a queue of their own; Cancel closes the generator."""
+
+    def ask(event: gr.EventData):
+        for news in work(server, dict(event._data or {})):
+            yield gr.update(news=news)
+
+    quiet = {"api_visibility": "private"}
+    working = section.submit(
+        ask,
+        None,
+        section,
+        concurrency_id="why",
+        concurrency_limit=1,
+        show_progress_on=status,
+        **quiet,
+    )
+    section.stop(None, None, None, cancels=[working], **quiet)

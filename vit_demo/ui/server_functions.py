@@ -1,0 +1,120 @@
+"""What the browser asks for without an event: short questions about one explanation.
+
+Gradio calls these with one argument, without a queue; an answer with `error` is shown to the visitor.
+What takes longer than a few forward passes is in `questions.py`, and waits in the queue.
+"""
+
+import base64
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+
+from vit_demo import trust as faithful
+from vit_demo.explain import Explanation
+from vit_demo.trust import knockout
+from vit_demo.ui import payload
+from vit_demo.ui.store import Server
+from vit_demo.ui.texts import one_sentence, words
+
+MOST_CLASSES = 64  # of one picture, whose maps are remembered
+BUSY = threading.Semaphore(2)  # without a queue, somebody has to keep visitors from crowding in
+log = logging.getLogger("vit_demo")
+
+Question = Callable[[Explanation, dict], dict]
+
+
+def answering(server: Server, question: Question) -> Callable[[dict], dict]:
+    """The question as a function for `server_functions`: from a request with the explanation's id."""
+
+    def answer(request: dict) -> dict:
+        request = request if isinstance(request, dict) else {}
+        text = words(request.get("language"))
+        try:
+            explanation = server.store.get(str(request.get("id")))
+            if explanation is None:
+                return {"error": text["gone"]}
+            with BUSY:
+                return question(explanation, request)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            return {"error": one_sentence(error)}
+        except Exception:
+            log.exception("answering %s", question.__name__)
+            return {"error": text["failed_answer"]}
+
+    answer.__name__ = question.__name__
+    return answer
+
+
+def query_rows(explanation: Explanation, request: dict) -> dict:
+    """One patch's maps of a large model, for the explorer."""
+    query = request.get("query")
+    query = None if query is None else (int(query[0]), int(query[1]))
+    return {"data": base64.b64encode(payload.query_rows(explanation, query)).decode()}
+
+
+def class_maps(explanation: Explanation, request: dict) -> dict:
+    """Why this label, or these two?"""
+    labels = [explanation.label_index(int(label)) for label in request["labels"][:2]]
+    know_classes(explanation, labels)
+    return {"classes": payload.class_maps(explanation, labels)}
+
+
+def all_labels(explanation: Explanation, request: dict) -> dict:
+    """Every label of the model: for the search."""
+    return {"model": explanation.model_name, "labels": list(explanation.labels)}
+
+
+def method_maps(explanation: Explanation, request: dict) -> dict:
+    """Every method's map of one label, (methods, rows, cols) as base64."""
+    label = explanation.label_index(request.get("label"))
+    know_classes(explanation, [label])
+    maps = faithful.method_maps(explanation, label)
+    data = torch.stack(list(maps.values())).numpy().astype("<f4").tobytes()
+    about = {"label": label, "name": explanation.labels[label], "methods": list(maps)}
+    return about | {"data": base64.b64encode(data).decode()}
+
+
+def without(explanation: Explanation, request: dict) -> dict:
+    """The answer without some heads, layers' attention and patches."""
+    off = {
+        "heads": [(int(layer), int(head)) for layer, head in request.get("heads", ())],
+        "layers": [int(layer) for layer in request.get("layers", ())],
+        "patches": [(int(row), int(col)) for row, col in request.get("patches", ())],
+        "fill": str(request.get("fill", "black")),
+    }
+    found = knockout.without(explanation, **off)
+    return {
+        when: [asdict(change) for change in getattr(found, when)] for when in ("before", "after")
+    }
+
+
+def know_classes(explanation: Explanation, labels: list[int]) -> None:
+    """Let the explanation remember the maps of these classes, and forget the oldest others."""
+    explanation.relevance(labels)  # all methods of all labels come from one pass
+    kept = explanation.class_vectors
+    for old in [label for label in list(kept) if label not in labels][
+        : max(0, len(kept) - MOST_CLASSES)
+    ]:
+        kept.pop(old, None)
+
+
+def files_on_demand(server: Server):
+    def save_file(request: dict) -> dict:
+        """One of the files to take away; the answer says where it is."""
+        request = request if isinstance(request, dict) else {}
+        text = words(request.get("language"))
+        try:
+            id, state = str(request["id"]), dict(request.get("state") or {})
+            name = server.save(id, request["kind"], state, request.get("language") or "en")
+        except Exception:
+            log.exception("saving a file")
+            return {"error": text["take_failed"]}
+        if not name:
+            return {"error": text["gone"]}
+        return {"url": server.url(id, name), "name": Path(name).name}
+
+    return save_file

@@ -1,0 +1,35 @@
+"""Every word on the page, one language a file."""
+
+from vit_demo.ui.texts import en, ko
+
+LANGUAGES = {"en": en, "ko": ko}
+EXPLORER_TEXTS = {name: language.EXPLORER for name, language in LANGUAGES.items()}
+TRUST_TEXTS = {name: language.TRUST for name, language in LANGUAGES.items()}
+
+CITATION = """@inproceedings{dosovitskiy2021image,
+  title     = {An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale},
+  author    = {Dosovitskiy, Alexey and Beyer, Lucas and Kolesnikov, Alexander and Weissenborn, Dirk
+               and Zhai, Xiaohua and Unterthiner, Thomas and Dehghani, Mostafa and Minderer, Matthias
+               and Heigold, Georg and Gelly, Sylvain and Uszkoreit, Jakob and Houlsby, Neil},
+  booktitle = {International Conference on Learning Representations},
+  year      = {2021}
+}"""
+
+
+def words(language: str | None) -> dict[str, str]:
+    """The page's words; English where the language is none that we speak."""
+    return LANGUAGES.get(language, en).PAGE if isinstance(language, str) else en.PAGE
+
+
+def example_name(example: str, language: str) -> str:
+    return LANGUAGES[language].EXAMPLES[example]
+
+
+def language_of(wanted: str | None) -> str:
+    """The page's language for a browser's: "ko-KR" is Korean, all others get English."""
+    return "ko" if (wanted or "").lower().startswith("ko") else "en"
+
+
+def one_sentence(error: Exception) -> str:
+    """What the library says about an error, on one line."""
+    return " ".join(str(error).split())
