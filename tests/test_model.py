@@ -2,7 +2,9 @@
 
 import dataclasses
 import itertools
+import math
 
+import numpy as np
 import pytest
 import timm
 import torch
@@ -224,9 +226,9 @@ def test_keep_takes_the_other_patches_out():
         for block in model.blocks:
             x = block(x)
         expected = model.head(model.norm(x)[:, 0])
-        torch.testing.assert_close(model(images, keep=keep), expected)
+        torch.testing.assert_close(model(images, kept_patches=keep), expected)
         every = torch.arange(16).expand(2, -1)
-        torch.testing.assert_close(model(images, keep=every), model(images))
+        torch.testing.assert_close(model(images, kept_patches=every), model(images))
 
 
 @pytest.mark.parametrize(
@@ -265,13 +267,58 @@ def test_a_wrong_configuration_is_named_with_the_remedy(change, words):
         ViTConfig(**good | change)
 
 
-def test_model_py_is_short_and_imports_torch_only():
-    from pathlib import Path
+def dropout_pair(rate: float, attention_rate: float):
+    """Our model and timm's with the same weights and dropout."""
+    rates = {"pos_drop_rate": rate, "proj_drop_rate": rate, "attn_drop_rate": attention_rate}
+    shape = {"embed_dim": 24, "depth": 2, "num_heads": 3, "img_size": 32, "patch_size": 8}
+    theirs = timm.models.VisionTransformer(**shape, **rates, num_classes=5)
+    config = ViTConfig(32, 8, 3, 24, 2, 3, num_classes=5, dropout=rate,
+                       attention_dropout=attention_rate)  # fmt: skip
+    ours = VisionTransformer(config)
+    ours.load_state_dict(theirs.state_dict())
+    return ours, theirs
 
-    import vit_demo.model
 
-    text = Path(vit_demo.model.__file__).read_text()
-    assert len(text.splitlines()) < 300
-    imports = [line.split()[1] for line in text.splitlines() if line.startswith(("import", "from"))]
-    allowed = {"collections", "dataclasses", "torch"}
-    assert {name.partition(".")[0] for name in imports} <= allowed
+@pytest.mark.parametrize(
+    ("rate", "attention_rate"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.4), (0.2, 0.3)]
+)
+def test_dropout_falls_where_timms_falls(rate, attention_rate):
+    """The same seed draws the same units: equal in training only if all places and rates agree."""
+    ours, theirs = dropout_pair(rate, attention_rate)
+    images = torch.randn(4, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    for training in (True, False):
+        found = []
+        for model in (ours.train(training), theirs.train(training)):
+            torch.manual_seed(7)
+            found.append(model(images))
+        torch.testing.assert_close(*found)
+    plain = dropout_pair(0.0, 0.0)[0]
+    plain.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours.eval()(images), plain.eval()(images))
+    changed = not torch.allclose(ours.train()(images), plain.train()(images))
+    assert changed == bool(rate or attention_rate)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_the_lines_one_can_read_do_what_the_fused_call_does(rate):
+    model = dropout_pair(0.0, rate)[0]
+    images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(2))
+    fused = model.eval()(images)
+    for block in model.blocks:
+        block.attn.fused = False
+    torch.testing.assert_close(model(images), fused)
+    if rate:  # and dropout falls on the weights there, too
+        assert not torch.allclose(model.train()(images), fused)
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout"])
+@pytest.mark.parametrize("rate", [-0.1, 1.0, math.nan])
+def test_a_dropout_that_cannot_be_is_refused(name, rate):
+    with pytest.raises(ValueError, match=f"{name} is .*from 0 to below 1"):
+        ViTConfig(**{name: rate})
+
+
+def test_numpy_integers_are_integers():
+    plain = ViTConfig(32, 8, 3, 24, 2, 3, num_classes=5)
+    assert ViTConfig(np.int64(32), np.int32(8), 3, 24, 2, 3, num_classes=5) == plain
+    assert ViTConfig((np.int64(32), np.int64(32)), 8, 3, 24, 2, 3, num_classes=5) == plain

@@ -126,7 +126,7 @@ def test_bytes_are_fine_enough(shape, calculator):
 @pytest.mark.parametrize("shape", ["class token", "registers"])
 def test_lean_data_give_the_same_maps(shape, calculator, monkeypatch):
     e = explain(**SHAPES[shape])
-    monkeypatch.setattr(explorer, "FULL_LIMIT", e.recording.mean_attention.numel())
+    monkeypatch.setattr(payload, "FULL_LIMIT", e.recording.mean_attention.numel())
     rows = {query: payload.query_rows(e, query) for query in (None, (1, 2))}
     states = [s for s in all_states((0.0, 0.35)) if s["below"] == "mean"]
     states = [s for s in states if s["map"] != "rollout" or s["head"] == "mean"]
@@ -549,7 +549,7 @@ def test_states_from_links_are_made_to_fit(visit, tmp_path):
 
 
 def test_lean_page_without_a_server(visit, tmp_path, monkeypatch):
-    monkeypatch.setattr(explorer, "FULL_LIMIT", 0)
+    monkeypatch.setattr(payload, "FULL_LIMIT", 0)
     file = tmp_path / "page.html"
     file.write_text(explorer.standalone_html(explain(), "en", {"head": 1}), encoding="utf-8")
     page = visit(file.as_uri())

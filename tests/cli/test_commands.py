@@ -167,9 +167,11 @@ def test_summary_counts_every_parameter(capsys, model):
 
 
 def test_an_unexpected_error_shows_no_stack_trace(capsys, monkeypatch, model, picture):
-    monkeypatch.setattr(cli, "load", lambda args: 1 / 0)
+    monkeypatch.setattr("vit_demo.cli.flags.load_classifier", lambda args: 1 / 0)
     code, _, err = run(capsys, "classify", picture, "--model", model)
-    assert code == 1
+    assert code == 1 and "Traceback" not in err
+    code, _, debugged = run(capsys, "classify", picture, "--model", model, "--debug")
+    assert code == 1 and "Traceback" in debugged and debugged.endswith(err)
     assert "ZeroDivisionError" in err and "Traceback" not in err
 
 

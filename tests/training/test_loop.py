@@ -164,9 +164,9 @@ def test_the_parts_of_a_batch_are_the_batch(colours, tmp_path):
 
 
 def test_a_batch_that_cannot_be_shared(colours, tmp_path):
-    team = ProcessGroup(0, 3, torch.device("cpu"))
+    group = ProcessGroup(0, 3, torch.device("cpu"))
     with pytest.raises(ValueError, match="multiple of 24 up to 72"):
-        fresh_run(colours, tmp_path, "--batch-size", 32, team=team)
+        fresh_run(colours, tmp_path, "--batch-size", 32, group=group)
 
 
 # The recipe

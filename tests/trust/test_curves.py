@@ -11,9 +11,10 @@ from PIL import Image
 from support.models import WITH_HEAD, small_classifier
 
 from vit_demo import faithful
-from vit_demo.trust.curves import Trust, kept_counts, measure, trust, trust_all
+from vit_demo.trust.curves import BUDGET, Trust, kept_counts, measure, trust, trust_all
 from vit_demo.trust.progress import Cancelled
 from vit_demo.trust.randomisation import spearman
+from vit_demo.trust.removal import predictor
 
 # A synthetic additive model: the probability is the sum of what each patch left is worth
 
@@ -146,22 +147,24 @@ def test_every_readout_and_every_way_of_removing(shape, remove, picture):
         alone = trust(explanation, maps[name], 2, remove=remove)
         assert alone.score == pytest.approx(result.score, abs=1e-6)
         assert alone.band == pytest.approx(result.band, abs=1e-6)
-        assert alone.forwards <= faithful.BUDGET
+        assert alone.forwards <= BUDGET
 
 
 def test_removed_patches_are_what_they_are_called(picture):
     """Black: painted before normalisation. Tokens: the model asked with what is left."""
     explanation = small_classifier().explain(picture)
     keep = torch.tensor([[0, 5, 15], [1, 2, 3]])
-    for row, black in zip(keep, faithful.predictor(explanation, 1, "black")(keep), strict=True):
+    for row, black in zip(keep, predictor(explanation, 1, "black")(keep), strict=True):
         array = np.asarray(explanation.view.picture).copy()
         for patch in set(range(16)) - set(row.tolist()):
             r, c = divmod(patch, 4)
             array[8 * r : 8 * r + 8, 8 * c : 8 * c + 8] = 0
         painted = explanation.classifier.explain(Image.fromarray(array))
         assert black == pytest.approx(painted.logits.softmax(0)[1].item(), abs=1e-6)
-    dropped = faithful.predictor(explanation, 1, "tokens")(keep)
-    expected = explanation.classifier.model(explanation.pixels.expand(2, -1, -1, -1), keep=keep)
+    dropped = predictor(explanation, 1, "tokens")(keep)
+    expected = explanation.classifier.model(
+        explanation.pixels.expand(2, -1, -1, -1), kept_patches=keep
+    )
     torch.testing.assert_close(dropped, expected.softmax(-1)[:, 1])
 
 

@@ -76,8 +76,8 @@ def test_pictures_are_squeezed_as_in_the_papers_code_unless_asked_otherwise(fold
     classifier, path = small_classifier(), folder / "0.png"
     seen = []
     classifier.model.register_forward_pre_hook(lambda module, args: seen.append(args[0][0]))
-    perturbation.row_of(classifier, path, None, ["rollout"], 18)
-    perturbation.row_of(classifier, path, None, ["rollout"], 18, "crop")
+    perturbation.test_picture(classifier, path, None, ["rollout"], 18)
+    perturbation.test_picture(classifier, path, None, ["rollout"], 18, "crop")
     with Image.open(path) as picture:
         squeezed = np.asarray(picture.resize((32, 32), Image.Resampling.BICUBIC))
     first, cropped = ((seen[i] * 0.5 + 0.5) * 255 for i in (0, 2))
@@ -165,7 +165,7 @@ def test_the_ranking_of_the_literature(deit_tiny, imagenet_pictures, monkeypatch
     truths = perturbation.synset_classes(imagenet_pictures, deit_tiny)
     methods = METHODS.split(",")
     rows = [
-        perturbation.row_of(deit_tiny, path, truths[path.name], methods, 6)
+        perturbation.test_picture(deit_tiny, path, truths[path.name], methods, 6)
         for path in imagenet_pictures
     ]
     accuracies = perturbation.summarise(rows, methods)

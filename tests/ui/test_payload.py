@@ -70,11 +70,11 @@ def test_a_row_of_which_nothing_is_left():
 
 
 def test_large_models_are_sent_lean(monkeypatch):
-    monkeypatch.setattr(explorer, "FULL_LIMIT", 0)
+    monkeypatch.setattr(payload, "FULL_LIMIT", 0)
     e = explain()
     header, arrays = payload.unpack(payload.payload(e))
     assert not header["full"] and "heads" not in arrays and "max" in arrays
-    monkeypatch.setattr(explorer, "FUSED_LIMIT", 0)
+    monkeypatch.setattr(payload, "FUSED_LIMIT", 0)
     header, arrays = payload.unpack(payload.payload(e))
     assert "max" not in arrays and "min" not in arrays
     assert arrays["mean"].dtype == np.uint8 and arrays["rows"].shape == (4, 3, 17)

@@ -240,6 +240,6 @@ def test_every_text_is_translated():
 
 def test_a_long_question_has_a_limit(server, looked, monkeypatch):
     id, _ = looked("class token")
-    monkeypatch.setattr(why, "SECONDS", -1)
+    monkeypatch.setattr(questions, "SECONDS", -1)
     *_, last = questions.work(server, {"kind": "wall", "id": id, "run": "1"})
     assert "smaller model" in last["error"]
