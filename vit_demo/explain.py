@@ -6,7 +6,7 @@ that pass; every later question (another layer, head, patch or setting) is answe
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from vit_demo.image import open_image
 from vit_demo.labels import find_label
 from vit_demo.model import Attend, attention_weights
 from vit_demo.recorder import Recorder, Recording, readout_tokens
-from vit_demo.validate import choice, pair, share, shown, whole
+from vit_demo.validate import choice, is_whole, pair, share, shown, whole
 from vit_demo.view import View, make_view, to_tensor
 
 Label = int | str | None  # a class by number or name, or the predicted one
@@ -235,7 +235,8 @@ class Explanation:
 
     def class_map(self, name: str, label: Label | Sequence[Label], tokens: bool) -> Tensor:
         """One of the class maps. All three come from one pass, and are kept: N numbers each."""
-        many = not isinstance(label, str | SupportsIndex | None)
+        many = isinstance(label, Sequence | np.ndarray | Tensor)
+        many = many and not isinstance(label, str) and not is_whole(label)
         wanted = [self.label_index(one) for one in (label if many else [label])]
         missing = [index for index in dict.fromkeys(wanted) if index not in self.class_vectors]
         if missing:
@@ -293,7 +294,7 @@ class Explanation:
         """The tokens that ask: the read-out's, or one."""
         if query is None:
             return self.readout_tokens
-        if isinstance(query, SupportsIndex):
+        if is_whole(query):
             token = index_of("token", query, self.N)
         else:
             rows, cols = self.grid

@@ -14,7 +14,8 @@ by row), D the width of a token, h heads of d = D / h numbers each.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import SupportsIndex
+from numbers import Integral
+from operator import index
 
 import torch
 import torch.nn.functional as F
@@ -309,9 +310,8 @@ def complete_and_check(config: ViTConfig) -> None:
     """Fill in what follows from the rest, and refuse what no model can be."""
     for name in ("image_size", "patch_size"):
         size = getattr(config, name)
-        square = isinstance(size, SupportsIndex)
-        size = (int(size), int(size)) if square else tuple(int(side) for side in size)
-        object.__setattr__(config, name, size)
+        sides = (size, size) if isinstance(size, Integral) else size
+        object.__setattr__(config, name, tuple(index(side) for side in sides))
     if config.mlp_dim is None:
         object.__setattr__(config, "mlp_dim", 4 * config.embed_dim)
     for name in ("channels", "embed_dim", "depth", "heads", "mlp_dim"):

@@ -13,6 +13,15 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def is_whole(value: object) -> bool:
+    """Python's, numpy's or torch's integer; a list of them is none."""
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
 def whole(what: str, value: object, least: int | None = None, most: int | None = None) -> int:
     """A whole number, between bounds if there are any."""
     try:

@@ -1,0 +1,118 @@
+"""A teacher: its answers to the very views that the student is shown."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from support.runs import FAST, SHAPE, arguments, fresh_run, weights
+
+from vit_demo.checkpoints import Checkpoint, load_checkpoint
+from vit_demo.distributed import ProcessGroup
+from vit_demo.model import VisionTransformer, ViTConfig
+from vit_demo.training import loop
+from vit_demo.training.data import DataError
+from vit_demo.training.teacher import columns_of
+from vit_demo.view import Preprocess
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def taught(trained, *more) -> list:
+    return ["--teacher", trained / "best.safetensors", "--views", 2, "--epochs", 3, *more]
+
+
+def test_the_answers_are_the_teachers_own_for_the_view_that_the_student_sees(
+    colours, trained, tmp_path
+):
+    run = fresh_run(colours, tmp_path, *taught(trained, "--teacher-weight", 1.0))
+    order = torch.arange(len(run.train_set))
+    teacher = load_checkpoint(str(trained / "best.safetensors")).model.eval()
+    for epoch in (0, 1, 2):
+        run.teacher.open_view(epoch)
+        images, targets, _ = loop.make_batch(run, order, epoch, 0)
+        with torch.no_grad():  # the same size and normalisation: the student's batch as it is
+            expected = teacher(images.clamp(-1, 1)).softmax(dim=1)
+        torch.testing.assert_close(targets, expected, atol=2e-3, rtol=0)  # kept in half precision
+    first, again = (tmp_path / "run" / f"teacher-view-{view}.safetensors" for view in (0, 1))
+    assert load_file(first)["answers"].shape == (72, 3)
+    assert not torch.equal(load_file(first)["answers"], load_file(again)["answers"])
+
+
+def test_the_true_label_keeps_its_share(colours, trained, tmp_path):
+    run = fresh_run(colours, tmp_path, *taught(trained, "--teacher-weight", 0.25))
+    run.teacher.open_view(0)
+    order = torch.arange(len(run.train_set))
+    _, targets, _ = loop.make_batch(run, order, 0, 0)
+    chosen = order[: len(targets)]
+    truth = F.one_hot(run.train_set.labels[chosen], 3).float()
+    expected = 0.75 * truth + 0.25 * run.teacher.answers[chosen].float()
+    torch.testing.assert_close(targets, expected)
+
+
+def test_each_view_is_asked_for_once_and_read_after_a_stop(colours, trained, tmp_path, monkeypatch):
+    asked = []
+    real = loop.Teacher.ask
+    monkeypatch.setattr(loop.Teacher, "ask", lambda self: asked.append(self.view) or real(self))
+    flags = [colours, "--out", tmp_path / "run", *SHAPE, *FAST, *taught(trained)]
+    loop.train(arguments(*flags, "--epochs", 3))
+    assert asked == [0, 1]
+    other = [colours, "--out", tmp_path / "other", *SHAPE, *FAST, *taught(trained)]
+    (tmp_path / "other").mkdir()
+    for path in (tmp_path / "run").glob("teacher-*"):
+        path.rename(tmp_path / "other" / path.name)
+    loop.train(arguments(*other, "--epochs", 3))
+    assert asked == [0, 1]
+    same = (weights(tmp_path / name / "last.safetensors") for name in ("run", "other"))
+    for a, b in zip(*(each.values() for each in same), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_two_processes_ask_as_one(colours, trained, tmp_path):
+    """Each answers for its part; the sum over the processes is the whole."""
+    answers = []
+    for rank, world in ((0, 1), (0, 2), (1, 2)):
+        group = ProcessGroup(rank, world, torch.device("cpu"))
+        flags = [*taught(trained), "--batch-size", 16]
+        run = fresh_run(colours, tmp_path / f"{rank}{world}", *flags, group=group)
+        run.teacher.view = 0
+        run.teacher.draws = torch.full((72, 8), 0.5)
+        answers.append(run.teacher.ask())
+    whole, first, second = answers
+    torch.testing.assert_close(first + second, whole)
+    assert (first.sum(1) * second.sum(1)).abs().max() == 0
+
+
+def test_a_teacher_of_another_size_and_colour_sees_the_same_picture(colours, tmp_path, model):
+    """A picture of one colour stays that colour: in the teacher's size, under its normalisation."""
+    run = fresh_run(colours, tmp_path, "--epochs", 1)
+    own = Preprocess((32, 32), mean=(0.2,), std=(0.1,))
+    teacher = Checkpoint("grey", VisionTransformer(ViTConfig(32, 8, 1, 8, 1, 1, num_classes=3)),
+                         run.train_set.class_names, own)  # fmt: skip
+    seen = loop.Teacher(teacher, run.config, run.train_set, run.preprocess, run.group)
+    images = torch.full((2, 3, 16, 16), 0.6 * 2 - 1)  # 0.6 under mean 0.5 and deviation 0.5
+    expected = torch.full((2, 1, 32, 32), (0.6 - 0.2) / 0.1)
+    torch.testing.assert_close(seen.as_teacher_sees(images), expected)
+
+
+def test_classes_are_found_among_the_teachers_names():
+    labels = ["tabby, tabby cat", "lion, king of beasts, Panthera leo", "crane", "crane"]
+    teacher = Checkpoint("teacher", None, labels, None)
+    assert columns_of(["lion", "tabby cat"], teacher).tolist() == [1, 0]
+    with pytest.raises(DataError, match="no label called 'zebra'"):
+        columns_of(["zebra"], teacher)
+    with pytest.raises(DataError, match="several labels called 'crane'"):
+        columns_of(["crane"], teacher)
+
+
+def test_damaged_or_foreign_answers_are_told(colours, trained, tmp_path):
+    run = fresh_run(colours, tmp_path, *taught(trained))
+    run.teacher.open_view(0)
+    path = tmp_path / "run" / "teacher-view-1.safetensors"
+    path.write_bytes(b"no tensors")
+    with pytest.raises(DataError, match="damaged; remove it"):
+        run.teacher.open_view(1)
+
+
+def test_mixing_does_not_go_with_a_teacher(colours, trained, tmp_path):
+    with pytest.raises(ValueError, match="leave --mixup"):
+        fresh_run(colours, tmp_path, *taught(trained), "--mixup", 0.8)
