@@ -148,6 +148,20 @@ def test_discard_in_a_rollout_equals_the_formula(picture):
     torch.testing.assert_close(got, product(mean, 0.5)[0].float(), atol=1e-6, rtol=0)
 
 
+@pytest.mark.parametrize("query", [None, (1, 2)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_is_special_about_a_head_is_its_rollout_without_that_of_all(picture, shape, query):
+    explanation = small_classifier(**SHAPES[shape]).explain(picture)
+    for layer in range(explanation.layers):
+        special = explanation.head_rollouts(layer, query=query, part="special")
+        whole = explanation.head_rollouts(layer, query=query)
+        everyone = explanation.rollout(layer, query=query)
+        torch.testing.assert_close(special, whole - everyone, atol=1e-6, rtol=0)
+        torch.testing.assert_close(special.sum(0), torch.zeros(explanation.grid), atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match="part is 'half'; use one of whole, special"):
+        explanation.head_rollouts(part="half")
+
+
 def test_one_pass_keeps_little_and_no_full_block(picture):
     classifier = small_classifier(image_size=128)
     explanation = classifier.explain(picture)

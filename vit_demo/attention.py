@@ -119,6 +119,11 @@ def same_head_rollouts(
     return maps
 
 
+def special_part(maps: Tensor) -> Tensor:
+    """What sets each head apart: maps (..., h, N) minus their mean over the heads; sums to 0 over h."""
+    return maps - maps.mean(dim=-2, keepdim=True)
+
+
 # What a head is like: where the patches look, when only patches count
 
 

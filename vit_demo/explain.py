@@ -153,6 +153,7 @@ class Explanation:
         *,
         query: Query = None,
         below: str = "mean",
+        part: str = "whole",
         fusion: str = "mean",
         residual: float = 0.5,
         discard: float = 0.0,
@@ -163,9 +164,12 @@ class Explanation:
         `layer=None` gives all layers at once: (layers, heads, rows, cols). With `below="mean"` the
         head is followed by the fused attention of the layers below it (their mean over the heads is the
         rollout up to this layer); with `below="same"` by the head of the same number in each layer.
+        `part="special"` is what sets a head apart: its map minus the mean over the heads of its layer,
+        above or below zero, with sum zero over the heads.
         """
         residual, discard = share("residual", residual), share("discard", discard, one=False)
         choice("fusion", fusion, attention.FUSIONS)
+        choice("part", part, ("whole", "special"))
         top = self.layers - 1 if layer is None else self.layer_index(layer)
         v = self.query_vector(query)
         if below == "same":
@@ -180,6 +184,8 @@ class Explanation:
             raise ValueError(f'below is {shown(below)}; use "mean" or "same".')
         if layer is not None:
             maps = maps[top]
+        if part == "special":
+            maps = attention.special_part(maps)
         return maps.clone() if tokens else self.as_map(maps)
 
     def attention(

@@ -34,7 +34,8 @@ def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The same map for every layer: (layers, rows, cols)."""
     head, layers = settings.head, range(explanation.layers)
     if settings.map == "head_rollout":
-        maps = explanation.head_rollouts(None, below=settings.below, **settings.rollout_options)
+        options = {"below": settings.below, "part": settings.part}
+        maps = explanation.head_rollouts(None, **options, **settings.rollout_options)
         if isinstance(head, str):
             return {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=1)
         return maps[:, explanation.head_index(head)]
@@ -70,6 +71,7 @@ def description(
         "head": None if isinstance(settings.head, str) else settings.head,
         "query": query,
         "below": settings.below,
+        "part": settings.part,
     }
     if settings.is_class_map:  # label and minus: the map of one class, less another's
         where |= {"map": settings.map, "label": settings.label, "minus": settings.minus}

@@ -21,6 +21,8 @@ CHOICES = {
     "map": (*PLAIN_MAPS, *CLASS_MAPS, "random"),
     "direction": ("from", "to"),
     "below": ("mean", "same"),
+    "part": ("whole", "special"),
+    "wall": ("special", "whole", "attention"),
     "colours": COLOUR_MAPS,
     "scale": ("shared", "own"),
     "sort": ("layer", "focus"),
@@ -29,12 +31,16 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class MapSettings:
-    map: str = "head_rollout"
+    map: str = "rollout"
     layer: int = -1  # 0 is the first, -1 the last
     head: int | str = "mean"  # one head, or all of them, fused
     query: tuple[int, int] | None = None  # the patch that asks; None: the answer asks
     direction: str = "from"  # raw attention: from the query, or to it
     below: str = "mean"  # below a head: the mean of the heads, or the head of the same number
+    part: str = (
+        "whole"  # head rollout: all of it, or what sets a head apart from its layer's others
+    )
+    wall: str = "special"  # the wall of heads: that part, the whole, or raw attention
     residual: float = 0.5
     discard: float = 0.0
     opacity: float = 0.55
