@@ -1,7 +1,7 @@
 """Where the weights of a timm model are: your own folder, the hub's cache, or the hub.
 
-A hub may be far, slow, silent or wrong. Whoever asks gets a whole file, or is told in seconds why
-not and what works without.
+A hub may be slow, silent or wrong. The caller gets a complete file, or within seconds an error that
+says why not and what works without it.
 """
 
 import errno

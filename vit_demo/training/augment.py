@@ -1,7 +1,7 @@
-"""How training pictures are changed by chance: moved, recoloured, mixed.
+"""How training pictures are changed at random: moved, recoloured, mixed.
 
-Every function is given its chance, as numbers already drawn or as a generator; none has a state of
-its own. So the one who trains decides what a draw depends on, and a run can be repeated.
+Every function gets its random numbers, already drawn or as a generator; none has a state of its own.
+So the training loop decides what a draw depends on, and a run can be repeated.
 """
 
 import math

@@ -4,7 +4,7 @@ The recipe is the usual one for small ViTs: AdamW with weight decay on the matri
 cosine, label smoothing, augmentation that fits the set, gradient clipping, and an average of the
 weights over time (EMA), which is what is tested and saved.
 
-All chance is drawn from (seed, epoch, step, group of pictures), never from a state that a crash
+All random numbers come from (seed, epoch, step, group of pictures), never from a state that a crash
 could lose or that depends on how many processes share the work. So a run that was killed goes on as
 if nothing had happened, and N processes compute what one process computes with the same batch.
 """
@@ -208,7 +208,7 @@ def batches(run: Run, epoch: int) -> Iterator[tuple[Tensor, Tensor, Tensor | Non
 def make_batch(run: Run, order: Tensor, epoch: int, step: int):
     """This process's part of a batch: pictures, soft targets, the patches that stay (or None).
 
-    Chance is drawn in groups of pictures, each with a seed of its own, so that it does not matter
+    Random numbers are drawn in groups of pictures, each with a seed of its own, so that it does not matter
     which process a group falls to.
     """
     config, dataset, teacher = run.config, run.train_set, run.teacher

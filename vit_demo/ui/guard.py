@@ -1,11 +1,10 @@
 """What a visitor may name: files that he has sent, and nothing else.
 
 Gradio fetches addresses on a visitor's behalf: a file in any value of any request may be one, and so may
-what stands behind /gradio_api/file=. It keeps away from private networks, but a server that can be sent
-to any host of the world, or made to look up its name, is a tool in a stranger's hand. Pictures come here
-as files; so nothing is ever fetched.
+the path behind /gradio_api/file=. It refuses private networks, but a server that can be made to contact
+any host, or to look up its name, can be misused. Pictures come here as files, so nothing is fetched.
 
-And what does not fit its place at all (a list where a number belongs) would end in an empty error.
+A value of the wrong type (a list where a number belongs) gets a sentence instead of an empty error.
 """
 
 import json
@@ -19,7 +18,7 @@ import gradio as gr
 from gradio.utils import get_upload_folder
 
 ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
-CLOSED = re.compile(  # doors of Gradio's that this page has no use for
+BLOCKED = re.compile(  # endpoints of Gradio's that this page has no use for
     r"/(proxy=|process_recording|deep_link|vibe-|undo-vibe|dev/reload|stream/|monitoring)"
     r"|/file[=/]" + ADDRESS.pattern,
     re.IGNORECASE,
@@ -77,14 +76,14 @@ def short(text: object) -> str:
     return text if len(text) <= 300 else text[:297] + "..."
 
 
-class ClosedDoors:
-    """ASGI middleware: addresses and doors that are not for visitors get 403."""
+class BlockedEndpoints:
+    """ASGI middleware: endpoints that visitors have no use for, and addresses, get 403."""
 
     def __init__(self, app: Callable):
         self.app = app
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
-        if scope["type"] != "http" or not CLOSED.search(scope["path"]):
+        if scope["type"] != "http" or not BLOCKED.search(scope["path"]):
             await self.app(scope, receive, send)
             return
         text = "This is not for visitors; send pictures as files."

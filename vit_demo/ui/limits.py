@@ -10,7 +10,7 @@ from collections.abc import Callable
 FILE_BYTES = 20 * 2**20  # one picture
 TEXT_BYTES = 2 * 2**20  # everything that is not an upload: settings, names, a drawing
 MOST_SESSIONS = 200  # that Gradio remembers; each takes 0.14 MB, and every call may be a new one
-MOST_WAITING = 100  # requests in the queue; the next one hears that it is full
+MOST_WAITING = 100  # requests in the queue; the next one is refused with a message
 
 
 class TooMuch(Exception):

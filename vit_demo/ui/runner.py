@@ -77,7 +77,7 @@ class Runner:
 
     def run(self, job: Job) -> Any:
         """Wait for a job. Whoever gives up waiting takes it out of the queue: it costs nothing then."""
-        if ZERO_GPU:  # the GPU is lent to the visitor whose thread asks for it
+        if ZERO_GPU:  # the GPU belongs to the thread that asks for it
             run_together([job])
             return job.answer.result()
         with self.news:
@@ -123,7 +123,7 @@ def run_together(batch: Sequence[Job]) -> bool:
     """One forward pass for all, then each one's answer; whether that went well. A job that runs
     alone gets the error: somebody waits for it."""
     classifier, maps = batch[0].classifier, batch[0].maps
-    SERVING[id(classifier)] = TWINS.get(classifier, classifier)
+    SERVING[id(classifier)] = GPU_COPIES.get(classifier, classifier)
     try:
         results = forward(id(classifier), [job.view for job in batch], maps)
     except Exception as error:  # noqa: BLE001
@@ -138,13 +138,13 @@ def run_together(batch: Sequence[Job]) -> bool:
     return True
 
 
-# On a ZeroGPU Space a GPU is there inside of decorated functions only, which run in a process of their
-# own. So there each model has a twin on the GPU for the first pass, and all later questions are answered
-# on the CPU. Elsewhere there are no twins.
+# On a ZeroGPU Space the GPU exists only inside decorated functions, which run in a process of their own.
+# There, each model has a copy on the GPU for the first pass, and all later questions are answered on the
+# CPU. Elsewhere there are no such copies.
 
 ZERO_GPU = os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "true")
 SERVING: WeakValueDictionary[int, Classifier] = WeakValueDictionary()
-TWINS: WeakKeyDictionary[Classifier, Classifier] = WeakKeyDictionary()
+GPU_COPIES: WeakKeyDictionary[Classifier, Classifier] = WeakKeyDictionary()
 
 
 def gpu(function: Callable) -> Callable:

@@ -26,7 +26,7 @@ from vit_demo.map_settings import MapSettings, settings_from
 from vit_demo.ui.explorer import standalone_html
 from vit_demo.ui.folder import Folder
 from vit_demo.ui.payload import payload
-from vit_demo.ui.runner import TWINS, ZERO_GPU, Runner
+from vit_demo.ui.runner import GPU_COPIES, ZERO_GPU, Runner
 
 MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
@@ -197,7 +197,7 @@ class Server:
         if not ZERO_GPU:
             return load(**how, device=self.device)
         classifier = load(**how, device="cpu")
-        TWINS[classifier] = load(**how, device="cuda")
+        GPU_COPIES[classifier] = load(**how, device="cuda")
         return classifier
 
     def explain(self, picture: object, model: str, fit: str, example: str | None = None) -> str:

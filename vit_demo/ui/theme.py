@@ -4,7 +4,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from vit_demo.embedded import ASSETS
-from vit_demo.ui.guard import ClosedDoors
+from vit_demo.ui.guard import BlockedEndpoints
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
 from vit_demo.ui.static import STATIC
 
@@ -18,7 +18,7 @@ def launch_options() -> dict:
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
-        "app_kwargs": {"middleware": [Middleware(ClosedDoors), Middleware(BodyLimit)]},
+        "app_kwargs": {"middleware": [Middleware(BlockedEndpoints), Middleware(BodyLimit)]},
         "state_session_capacity": MOST_SESSIONS,
         "show_error": False,
         "quiet": True,
