@@ -265,7 +265,7 @@ def layers() -> dict[str, int]:
     return {name: int(row) for row, names in rows for name in re.findall(r"`(\w+)`", names)}
 
 
-def rooms_imported(path: Path) -> set[str]:
+def imports_of(path: Path) -> set[str]:
     """The modules and folders of the package that a file imports, wherever in the file."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -281,12 +281,12 @@ def rooms_imported(path: Path) -> set[str]:
 
 def test_imports_go_up_the_table_of_layers():
     row = layers()
-    rooms = {path.stem if path.suffix == ".py" else path.name for path in PACKAGE.iterdir()}
-    rooms -= {"__init__", "__main__", "__pycache__", "assets"}
-    assert set(row) == rooms
+    names = {path.stem if path.suffix == ".py" else path.name for path in PACKAGE.iterdir()}
+    names -= {"__init__", "__main__", "__pycache__", "assets"}
+    assert set(row) == names
     for path in PACKAGE.rglob("*.py"):
-        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if room.startswith("__"):
+        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if own.startswith("__"):
             continue
-        for other in rooms_imported(path) - {room}:
-            assert row[other] < row[room], f"{path.relative_to(ROOT)} imports {other}"
+        for other in imports_of(path) - {own}:
+            assert row[other] < row[own], f"{path.relative_to(ROOT)} imports {other}"
