@@ -22,4 +22,5 @@ export function decode(buffer) {
   return { ...JSON.parse(__metadata__.explanation), arrays };
 }
 
+/** @param {string} text */
 export const fromBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));

@@ -10,9 +10,10 @@ import { fillHeads, sync } from "./sync.js";
 import { copyPython, savePng } from "./takeaway.js";
 import { listenToWall } from "./wall.js";
 
+/** @param {Explorer} explorer */
 export function build(explorer) {
   const { root, texts, words } = explorer,
-    ui = {};
+    ui = /** @type {Elements} */ ({});
   explorer.ui = ui;
   root.lang = Object.keys(texts).find((key) => texts[key] === words);
   ui.live = el("div", { class: "vx-live", "aria-live": "polite" });
@@ -29,6 +30,7 @@ export function build(explorer) {
   explorer.draw("picture", "wall");
 }
 
+/** @param {Explorer} explorer */
 function pictureSection(explorer) {
   const { ui, id, t, set } = explorer;
   const kinds = [...SCHEMA.plain_maps, "class"]; // the last stands for all class maps
@@ -46,6 +48,7 @@ function pictureSection(explorer) {
     SCHEMA.class_maps.map((key) => [key, t(key)]),
     (map) => set({ map }),
   );
+  /** @param {any} value */
   const chooseHead = (value) => set({ head: /^\d+$/.test(value) ? +value : value });
   ui.play = el("button", {
     type: "button",
@@ -78,6 +81,7 @@ function pictureSection(explorer) {
   );
 }
 
+/** @param {Explorer} explorer */
 function tools(explorer) {
   const { ui, t } = explorer;
   const togglePeek = () => {
@@ -94,6 +98,7 @@ function tools(explorer) {
   );
 }
 
+/** @param {Explorer} explorer */
 function stage({ ui, id, t }) {
   ui.canvas = el("canvas", {
     class: "vx-picture",
@@ -108,6 +113,7 @@ function stage({ ui, id, t }) {
   return ui.stage;
 }
 
+/** @param {Explorer} explorer */
 function queryRow(explorer) {
   const { ui, t, set } = explorer;
   ui.query = el("strong", { class: "vx-query-name" });
@@ -141,6 +147,7 @@ function queryRow(explorer) {
   );
 }
 
+/** @param {Explorer} explorer */
 function moreSettings(explorer) {
   const { ui, id, t, set } = explorer;
   const changeFollow = () => {
@@ -192,6 +199,7 @@ function moreSettings(explorer) {
   return ui.more;
 }
 
+/** @param {Explorer} explorer */
 function wallSection(explorer) {
   const { ui, id, t } = explorer;
   const sort = choice(

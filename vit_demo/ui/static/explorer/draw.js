@@ -3,8 +3,12 @@
 
 import { fromBase64 } from "./blob.js";
 
-/** Colour maps, each 256 RGB triples in base64, as tables of opaque pixels. */
+/** Colour maps, each 256 RGB triples in base64, as tables of opaque pixels.
+ * @param {Record<string, string>} colours */
 export function colourTables(colours) {
+  /**
+   * @param {Uint8Array} rgb
+   * @param {number} k */
   const pixel = (rgb, k) =>
     ((255 << 24) | (rgb[3 * k + 2] << 16) | (rgb[3 * k + 1] << 8) | rgb[3 * k]) >>> 0;
   return Object.fromEntries(
@@ -15,7 +19,10 @@ export function colourTables(colours) {
   );
 }
 
-/** From smallest to largest; `top` below 1 leaves out the few largest; `skip` is one patch. */
+/** From smallest to largest; `top` below 1 leaves out the few largest; `skip` is one patch.
+ * @param {ArrayLike<number>[]} lists
+ * @param {number} [top]
+ * @param {number} [skip] */
 export function scaleOf(lists, top = 1, skip = -1) {
   let low = Infinity,
     high = -Infinity,
@@ -44,14 +51,19 @@ export function scaleOf(lists, top = 1, skip = -1) {
   return { low, high: Math.max(high, low + 1e-12), clipped };
 }
 
-/** Zero in the middle: for differences. */
+/** Zero in the middle: for differences.
+ * @param {Iterable<number>} list */
 export function scaleAround(list) {
   let most = 1e-12;
   for (const value of list) most = Math.max(most, Math.abs(value));
   return { low: -most, high: most, clipped: false };
 }
 
-/** Values to opaque pixels. */
+/** Values to opaque pixels.
+ * @param {ArrayLike<number>} values
+ * @param {ColourTable} table
+ * @param {Scale} scale
+ * @param {Uint32Array} pixels */
 export function paint(values, table, { low, high }, pixels) {
   const factor = 256 / (high - low); // as matplotlib cuts 0..1 into 256
   for (let k = 0; k < values.length; k++) {
@@ -60,7 +72,8 @@ export function paint(values, table, { low, high }, pixels) {
   }
 }
 
-/** A colour table as a CSS gradient. */
+/** A colour table as a CSS gradient.
+ * @param {ColourTable} table */
 export function gradient(table) {
   const stops = [];
   for (let k = 0; k <= 16; k++) {
@@ -70,11 +83,17 @@ export function gradient(table) {
   return `linear-gradient(90deg, ${stops.join()})`;
 }
 
+/**
+ * @param {number} width
+ * @param {number} height */
 export function newCanvas(width, height) {
   return Object.assign(document.createElement("canvas"), { width, height });
 }
 
-/** As many pixels as the screen has in this place. */
+/** As many pixels as the screen has in this place.
+ * @param {HTMLCanvasElement} canvas
+ * @param {number} width
+ * @param {number} height */
 export function fitCanvas(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   const w = Math.max(1, Math.round(width * ratio)),
@@ -83,6 +102,12 @@ export function fitCanvas(canvas, width, height) {
   return ratio;
 }
 
+/**
+ * @param {ArrayLike<number>} values
+ * @param {number} width
+ * @param {number} height
+ * @param {ColourTable} table
+ * @param {Scale} scale */
 export function canvasOf(values, width, height, table, scale) {
   const canvas = newCanvas(width, height),
     context = canvas.getContext("2d");
@@ -92,7 +117,8 @@ export function canvasOf(values, width, height, table, scale) {
   return canvas;
 }
 
-/** The picture without its colours: every colour on screen then belongs to the map. */
+/** The picture without its colours: every colour on screen then belongs to the map.
+ * @param {ImageBitmap} bitmap */
 export function greyCanvas(bitmap) {
   const canvas = newCanvas(bitmap.width, bitmap.height);
   const context = canvas.getContext("2d", { willReadFrequently: true });
@@ -106,13 +132,23 @@ export function greyCanvas(bitmap) {
   return canvas;
 }
 
-/** PIL's bicubic enlargement of a map, so that smooth means the same here and in Python. */
+/** PIL's bicubic enlargement of a map, so that smooth means the same here and in Python.
+ * @param {ArrayLike<number>} values
+ * @param {number} rows
+ * @param {number} cols
+ * @param {number} height
+ * @param {number} width */
 export function enlarge(values, rows, cols, height, width) {
+  /** @param {number} signed */
   const cubic = (signed) => {
     const x = Math.abs(signed);
     if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
     return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
   };
+  /**
+   * @param {number} size
+   * @param {number} out
+   * @returns {[first: number, weights: number[]][]} */
   const taps = (size, out) =>
     Array.from({ length: out }, (_, o) => {
       const centre = ((o + 0.5) * size) / out,
@@ -140,7 +176,13 @@ export function enlarge(values, rows, cols, height, width) {
   return out;
 }
 
-/** A map over all of a canvas: its patches as blocks, or smooth. */
+/** A map over all of a canvas: its patches as blocks, or smooth.
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} width
+ * @param {number} height
+ * @param {ArrayLike<number>} values
+ * @param {Grid} grid
+ * @param {{ table: ColourTable; scale: Scale; opacity: number; smooth: boolean }} given2 */
 export function drawMap(
   context,
   width,
@@ -161,7 +203,15 @@ export function drawMap(
   context.globalAlpha = 1;
 }
 
-/** A frame that is seen on every ground: a line with an edge of another colour. */
+/** A frame that is seen on every ground: a line with an edge of another colour.
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} y
+ * @param {number} w
+ * @param {number} h
+ * @param {string} inner
+ * @param {string} outer
+ * @param {number} [width] */
 export function frame(context, x, y, w, h, inner, outer, width = 2) {
   context.lineWidth = width + 2;
   context.strokeStyle = outer;
@@ -171,7 +221,14 @@ export function frame(context, x, y, w, h, inner, outer, width = 2) {
   context.strokeRect(x, y, w, h);
 }
 
-/** A frame around one patch of a map that fills the canvas. */
+/** A frame around one patch of a map that fills the canvas.
+ * @param {CanvasRenderingContext2D} context
+ * @param {Patch} patch
+ * @param {Grid} grid
+ * @param {number} width
+ * @param {number} height
+ * @param {string} inner
+ * @param {number} line */
 export function framePatch(context, [row, col], [rows, cols], width, height, inner, line) {
   const w = width / cols,
     h = height / rows;

@@ -1,13 +1,19 @@
 // @ts-check
 // The kinds of elements that the page is built from.
 
-export const ARROWS = {
+export const ARROWS = /** @type {Record<string, Patch>} */ ({
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0],
   ArrowLeft: [0, -1],
   ArrowRight: [0, 1],
-};
+});
 
+/** An element with attributes, listeners (`onclick`) and children.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Record<string, any>} [options]
+ * @param {...(Node | string)} children
+ * @returns {HTMLElementTagNameMap[Tag]} */
 export function el(tag, options = {}, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(options)) {
@@ -19,7 +25,12 @@ export function el(tag, options = {}, ...children) {
   return node;
 }
 
-/** A row of radio buttons that looks like one switch. `options`: [value, text], ... */
+/** A row of radio buttons that looks like one switch. `options`: [value, text], ...
+ * @param {Explorer} explorer
+ * @param {string} key
+ * @param {[any, string][]} options
+ * @param {Record<string, string>} [hints]
+ * @param {(value: any) => void} [change] */
 export function choice(
   { ui, id, t, set },
   key,
@@ -40,6 +51,13 @@ export function choice(
   return ui[key];
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {string} key
+ * @param {number} min
+ * @param {number} max
+ * @param {number} stepSize
+ * @param {string} [hint] */
 export function range({ ui, id, t, set }, key, min, max, stepSize, hint) {
   const input = el("input", {
     type: "range",
@@ -60,17 +78,32 @@ export function range({ ui, id, t, set }, key, min, max, stepSize, hint) {
   );
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {string} key
+ * @param {[any, string][]} options
+ * @param {(value: string) => void} change */
 export function select({ ui, id }, key, options, change) {
   ui[key] = el("select", { id: `${id}-${key}`, onchange: (event) => change(event.target.value) });
   for (const [value, text] of options) ui[key].append(el("option", { value }, text));
   return ui[key];
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {string} key
+ * @param {(event: Event) => void} onclick
+ * @param {Record<string, any>} [options] */
 export function button({ ui, t }, key, onclick, options = {}) {
   ui[key] = el("button", { type: "button", onclick, ...options }, t(key));
   return ui[key];
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {string} key
+ * @param {HTMLElement} control
+ * @param {string} [hint] */
 export function field({ t }, key, control, hint) {
   const tag = control.tagName === "DIV" ? "span" : "label"; // a row of radio buttons names itself
   return el(
@@ -81,12 +114,16 @@ export function field({ t }, key, control, hint) {
   );
 }
 
-/** For those who hear the page. */
+/** For those who hear the page.
+ * @param {Explorer} explorer
+ * @param {string} text */
 export function announce({ ui }, text) {
   ui.live.textContent = text;
 }
 
-/** A note in place of the picture. */
+/** A note in place of the picture.
+ * @param {Explorer} explorer
+ * @param {string} text */
 export function message({ ui }, text) {
   ui.note.textContent = text;
   ui.note.hidden = !text;

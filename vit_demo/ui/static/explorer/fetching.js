@@ -6,7 +6,9 @@ import { announce } from "./elements.js";
 import { SCHEMA } from "./state.js";
 import { sync } from "./sync.js";
 
-/** Lean data: a patch's rows come when they are needed, once. */
+/** Lean data: a patch's rows come when they are needed, once.
+ * @param {Explorer} explorer
+ * @param {Patch | null} query */
 export function fetchQuery(explorer, query) {
   const { fetchQueryBlob, fetching, maps } = explorer,
     key = JSON.stringify(query);
@@ -27,7 +29,8 @@ export function fetchQuery(explorer, query) {
     });
 }
 
-/** The maps of a class come when somebody asks for it, once. */
+/** The maps of a class come when somebody asks for it, once.
+ * @param {Explorer} explorer */
 export function fetchClasses(explorer) {
   const { state, classes, fetchClassMaps, fetching, maps } = explorer;
   const missing = [state.label, state.minus].filter(
@@ -60,14 +63,16 @@ export function fetchClasses(explorer) {
     });
 }
 
-/** `found`: {number: {name, probability, data}}; data are (SCHEMA.class_maps x N) numbers in base64. */
+/** `found`: {number: {name, probability, data}}; data are (SCHEMA.class_maps x N) numbers in base64.
+ * @param {Explorer} explorer
+ * @param {Record<string, ClassMaps>} found */
 export function rememberClasses({ classes, maps: { N } }, found) {
   for (const [label, { name, probability, data }] of Object.entries(found)) {
     const all = new Float32Array(fromBase64(data).buffer),
-      known = { name, probability };
+      maps = /** @type {KnownClass["maps"]} */ ({});
     SCHEMA.class_maps.forEach((map, k) => {
-      known[map] = all.subarray(k * N, (k + 1) * N);
+      maps[map] = all.subarray(k * N, (k + 1) * N);
     });
-    classes.set(+label, known);
+    classes.set(+label, { name, probability, maps });
   }
 }

@@ -19,56 +19,69 @@ let serial = 0;
 
 const OF_PICTURE = { query: null, label: null, minus: null }; // these do not outlive a picture
 
-/** Everything one explorer knows. The functions of all files take it as their first argument. */
+/** Everything one explorer knows. The functions of all modules take it as their first argument.
+ * @param {ExplorerRoot} root
+ * @param {Partial<MountOptions> & Pick<Setup, "texts" | "colours">} given */
 function createExplorer(
   root,
   { texts, colours, onState = () => {}, fetchQueryBlob = null, fetchClassMaps = null },
 ) {
+  /** @type {Explorer} */
   const explorer = {
     root,
-    texts,
-    onState,
-    fetchQueryBlob,
-    fetchClassMaps, // a query's attention, some classes' maps; null without a server
-    classes: new Map(),
-    lastPlain: SCHEMA.defaults.map,
-    trouble: "", // what is known of classes, by number
     id: `vitx${++serial}`,
+    texts,
     words: texts.en,
     tables: colourTables(colours),
     ui: {},
+    onState,
+    // What can be fetched; null without a server.
+    fetchQueryBlob,
+    fetchClassMaps,
+    fetching: new Map(),
+    // Of one picture.
     data: null,
     maps: null,
     picture: null,
-    grey: null, // of one picture
+    grey: null,
+    classes: new Map(), // what is known of them, by number
+    // What was asked for, what fits this model, and what to go back to.
     wish: {},
     state: { ...SCHEMA.defaults },
-    lastHead: null, // what was asked for, and what fits this model
+    lastHead: null,
+    lastPlain: SCHEMA.defaults.map,
+    trouble: "",
+    // The patch under the pointer, and the one the keys have reached.
     hover: null,
-    cursor: null, // the patch under the pointer, and the one the keys have reached
+    cursor: null,
     followPointer: matchMedia("(hover: hover)").matches,
     peek: false,
     learned: false,
+    // What was drawn last, and what is to be drawn.
     base: { key: null, vector: null },
     shown: null,
-    wall: emptyWall(), // what was drawn last
+    wall: emptyWall(),
     dirty: {},
     pending: 0,
     drawn: 0,
     load: 0,
-    fetching: new Map(),
+    // Timers.
     playing: null,
-    dwellTimer: 0,
-    reportTimer: 0, // timers
+    dwellTimer: null,
+    reportTimer: null,
+    t: (key, values = {}) => fill(explorer.words[key], values),
+    set: (changes, quiet) => setState(explorer, changes, quiet),
+    draw: (...parts) => draw(explorer, parts),
+    togglePlay: () => togglePlay(explorer),
+    stopPlaying: () => stopPlaying(explorer),
   };
-  explorer.t = (key, values = {}) => fill(explorer.words[key], values);
-  explorer.set = (changes, quiet) => setState(explorer, changes, quiet);
-  explorer.draw = (...parts) => draw(explorer, parts);
-  explorer.togglePlay = () => togglePlay(explorer);
-  explorer.stopPlaying = () => stopPlaying(explorer);
   return explorer;
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {Partial<State>} changes
+ * @param {boolean} [quiet] */
 function setState(explorer, changes, quiet = false) {
   const { data, maps, state: before } = explorer;
   if (!data) return;
@@ -90,7 +103,9 @@ function setState(explorer, changes, quiet = false) {
   if (!quiet) reportState(explorer);
 }
 
-/** Rollout has no single head; whoever comes back from it finds the head of before. */
+/** Rollout has no single head; whoever comes back from it finds the head of before.
+ * @param {Explorer} explorer
+ * @param {Partial<State>} changes */
 function withHead(explorer, changes) {
   const { state } = explorer;
   if (isOne(state.head)) explorer.lastHead = state.head;
@@ -99,11 +114,13 @@ function withHead(explorer, changes) {
   return { ...changes, head: changes.head ?? explorer.lastHead };
 }
 
+/** @param {Explorer} explorer */
 function reportState(explorer) {
   clearTimeout(explorer.reportTimer);
   explorer.reportTimer = setTimeout(() => explorer.onState({ ...explorer.state }), 150);
 }
 
+/** @param {Explorer} explorer */
 function togglePlay(explorer) {
   if (explorer.playing) return stopPlaying(explorer);
   const { L } = explorer.maps;
@@ -118,6 +135,7 @@ function togglePlay(explorer) {
   sync(explorer);
 }
 
+/** @param {Explorer} explorer */
 function stopPlaying(explorer) {
   clearInterval(explorer.playing);
   explorer.playing = null;
@@ -125,7 +143,9 @@ function stopPlaying(explorer) {
   reportState(explorer);
 }
 
-/** Draw some parts, once a frame: "picture", "tiles" (of the wall, as they are), "wall". */
+/** Draw some parts, once a frame: "picture", "tiles" (of the wall, as they are), "wall".
+ * @param {Explorer} explorer
+ * @param {Part[]} parts */
 function draw(explorer, parts) {
   for (const part of parts) explorer.dirty[part] = true;
   explorer.pending ||= requestAnimationFrame(() => {
@@ -139,7 +159,11 @@ function draw(explorer, parts) {
   });
 }
 
-/** Show a picture's data; its settings are those of before, then those in `changes`. */
+/** Show a picture's data; its settings are those of before, then those in `changes`.
+ * @param {Explorer} explorer
+ * @param {ArrayBuffer} buffer
+ * @param {Partial<State>} [changes]
+ * @param {Record<string, ClassMaps>} [classes] */
 async function show(explorer, buffer, changes = {}, classes = {}) {
   const mine = ++explorer.load,
     data = decode(buffer),
@@ -173,6 +197,9 @@ async function show(explorer, buffer, changes = {}, classes = {}) {
   explorer.set({});
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {string} [text] */
 function clear(explorer, text = explorer.t("empty")) {
   const { ui } = explorer;
   clearInterval(explorer.playing);
@@ -186,7 +213,9 @@ function clear(explorer, text = explorer.t("empty")) {
   explorer.draw("picture");
 }
 
-/** In the wanted language, else in the first of the browser's that is known. */
+/** In the wanted language, else in the first of the browser's that is known.
+ * @param {Explorer} explorer
+ * @param {string | undefined} wanted */
 function speak(explorer, wanted) {
   const { texts, data } = explorer,
     short = (name) => String(name || "").slice(0, 2);
@@ -196,7 +225,10 @@ function speak(explorer, wanted) {
   message(explorer, data ? "" : explorer.t("empty"));
 }
 
-/** Build the explorer in `root`; what it gives back is also `root.explorer`. */
+/** Build the explorer in `root`; what it gives back is also `root.explorer`.
+ * @param {ExplorerRoot} root
+ * @param {MountOptions} given
+ * @returns {ExplorerHandle} */
 export function mountExplorer(root, { css, schema, language, onTheme, ...setup }) {
   useSchema(schema);
   if (!document.getElementById("vitx-style")) {
@@ -207,7 +239,9 @@ export function mountExplorer(root, { css, schema, language, onTheme, ...setup }
   speak(explorer, language);
   onTheme?.(themed);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themed);
-  root.addEventListener("language", (event) => speak(explorer, event.detail));
+  root.addEventListener("language", (event) =>
+    speak(explorer, /** @type {CustomEvent} */ (event).detail),
+  );
   root.explorer = {
     show: (buffer, changes, classes) => show(explorer, buffer, changes, classes),
     clear: (text) => clear(explorer, text),
@@ -247,7 +281,10 @@ export function mountExplorer(root, { css, schema, language, onTheme, ...setup }
   return root.explorer;
 }
 
-/** As a page of its own: the data are inside. */
+/** As a page of its own: the data are inside.
+ * @param {ExplorerRoot} root
+ * @param {Setup} setup
+ * @param {{ language: string; state: Partial<State>; classes: Record<string, ClassMaps> }} given */
 export function mountPage(root, setup, { language, state, classes }) {
   const explorer = mountExplorer(root, { ...setup, language });
   explorer.show(

@@ -6,6 +6,9 @@ import { el } from "./elements.js";
 import { isClass } from "./state.js";
 import { amount, percent } from "./words.js";
 
+/**
+ * @param {Explorer} explorer
+ * @param {string} key */
 export function legend({ ui }, key) {
   ui[key] = el(
     "div",
@@ -18,6 +21,10 @@ export function legend({ ui }, key) {
   return ui[key];
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {string} key
+ * @param {Scale | null} scale */
 export function showLegend(explorer, key, scale) {
   const { ui, state, tables, t } = explorer,
     [low, bar, high, note] = ui[key].children;
@@ -37,5 +44,8 @@ export function showLegend(explorer, key, scale) {
   note.textContent = t(one ? `legend_${kind}` : state.direction === "to" ? "legend_to" : "legend");
 }
 
+/**
+ * @param {Pick<State, "minus" | "colours">} given
+ * @param {any} tables */
 export const tableOf = ({ minus, colours }, tables) =>
   tables[minus === null ? colours : "difference"];

@@ -3,7 +3,12 @@
 // and a test compares the two. A vector has N numbers, prefix tokens first. A matrix is kept transposed,
 // M[j * N + i] = A[i, j], so that v A is a row of dot products.
 
-/** Through one layer, backwards, for `count` vectors: v = (1 - residual) v A + residual v. */
+/** Through one layer, backwards, for `count` vectors: v = (1 - residual) v A + residual v.
+ * @param {Vector} v
+ * @param {number} count
+ * @param {Vector} M
+ * @param {number} N
+ * @param {number} residual */
 export function throughLayer(v, count, M, N, residual) {
   const out = new Float32Array(v.length),
     through = 1 - residual;
@@ -43,7 +48,9 @@ export function throughLayer(v, count, M, N, residual) {
   return out;
 }
 
-/** A row sums to 1; of a row of zeros nothing was left, and the token stays where it is. */
+/** A row sums to 1; of a row of zeros nothing was left, and the token stays where it is.
+ * @param {Vector} row
+ * @param {number} token */
 export function normalise(row, token) {
   let total = 0;
   for (let j = 0; j < row.length; j++) total += row[j];
@@ -55,7 +62,10 @@ export function normalise(row, token) {
 }
 
 /** Hoare's selection: moves the k smallest of the first `count` numbers to the front, the largest
- * of them last, and returns that one. */
+ * of them last, and returns that one.
+ * @param {Float32Array} numbers
+ * @param {number} count
+ * @param {number} k */
 export function selectSmallest(numbers, count, k) {
   let low = 0,
     high = count - 1;
@@ -84,7 +94,9 @@ export function selectSmallest(numbers, count, k) {
  *
  * Every row of every layer comes here when the ratio changes, so nothing is sorted: numbers that are
  * not negative have the order of their bits, counting the leading bits tells where the limit lies,
- * and only the few numbers near it are compared. */
+ * and only the few numbers near it are compared.
+ * @param {number} N
+ * @param {[number, number] | null} readout */
 export function discarder(N, readout) {
   const [start, stop] = readout || [0, 0],
     LEADING = 21; // sign, exponent, two bits of the fraction
@@ -118,6 +130,10 @@ export function discarder(N, readout) {
   };
 }
 
+/**
+ * @param {Vector} all
+ * @param {number} N
+ * @param {string} how */
 export function acrossHeads(all, N, how) {
   const out = all.slice(0, N),
     count = all.length / N;

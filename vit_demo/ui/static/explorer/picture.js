@@ -8,20 +8,29 @@ import { showLegend, tableOf } from "./legend.js";
 import { clamp, isClass, same } from "./state.js";
 import { amount, caption, fromOne, queryName } from "./words.js";
 
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
 export const patchIndex = ({ data }, [row, col]) => row * data.grid[1] + col;
 
+/**
+ * @param {Explorer} explorer
+ * @param {Vector} vector */
 export const patchValues = ({ maps }, vector) => vector.subarray(maps.P);
 
+/** @param {Explorer} explorer */
 const pointed = ({ cursor, hover }) => cursor || hover;
 
-/** The query whose map is on screen: a locked one, else the patch under the pointer. */
+/** The query whose map is on screen: a locked one, else the patch under the pointer.
+ * @param {Explorer} explorer */
 function shownQuery(explorer) {
   const { state, followPointer, peek } = explorer;
   if (isClass(state)) return null; // its map does not depend on who asks
   return state.query || !followPointer || peek ? state.query : pointed(explorer);
 }
 
-/** The locked map: what the tooltip's numbers are about. */
+/** The locked map: what the tooltip's numbers are about.
+ * @param {Explorer} explorer */
 export function baseVector(explorer) {
   const { state, maps } = explorer,
     { map, layer, head, direction, below, residual, discard, query } = state;
@@ -31,14 +40,17 @@ export function baseVector(explorer) {
   return explorer.base.vector;
 }
 
-/** The map of a class, or of one class minus another; null while it has not been fetched. */
+/** The map of a class, or of one class minus another; null while it has not been fetched.
+ * @param {Explorer} explorer */
 function classVector({ state: { map, label, minus }, classes }) {
-  const [plus, less] = [label, minus].map((one) => classes.get(one)?.[map]);
+  const [plus, less] = [label, minus].map((one) => classes.get(one)?.maps[map]);
   if (!plus || minus === null) return plus ?? null;
   return less ? plus.map((value, k) => value - less[k]) : null;
 }
 
-/** The query's map; while its rows are missing, the mean of the heads and a note that says so. */
+/** The query's map; while its rows are missing, the mean of the heads and a note that says so.
+ * @param {Explorer} explorer
+ * @param {Patch | null} query */
 function vectorAndNote(explorer, query) {
   const { state, maps, fetchQueryBlob, t } = explorer;
   const vector = same(query, state.query) ? baseVector(explorer) : maps.mapOf(state, query);
@@ -52,6 +64,7 @@ function vectorAndNote(explorer, query) {
   return { vector: mean, note: t(fetchQueryBlob ? "loading" : "lean_note") };
 }
 
+/** @param {Explorer} explorer */
 export function drawPicture(explorer) {
   const { root, data, state, wall, ui } = explorer;
   const began = performance.now(),
@@ -75,6 +88,10 @@ export function drawPicture(explorer) {
     state.minus !== null ? scaleAround(values) : shared ? wall.scale : scaleOf([values], 1, own);
   explorer.shown = { query, vector, values, scale, note };
   paintPicture(explorer, context, width, height);
+  /**
+   * @param {Patch} patch
+   * @param {string} inner
+   * @param {number} line */
   const mark = (patch, inner, line) =>
     framePatch(context, patch, data.grid, width, height, inner, line * ratio);
   if (query) mark(query, "#fff", 2);
@@ -88,7 +105,11 @@ export function drawPicture(explorer) {
   root.dataset.drawMs = (performance.now() - began).toFixed(2);
 }
 
-/** Picture and map, nothing else: for the screen and for the PNG. */
+/** Picture and map, nothing else: for the screen and for the PNG.
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} width
+ * @param {number} height */
 export function paintPicture(
   { data, picture, grey, peek, shown, state, tables },
   context,
@@ -103,6 +124,10 @@ export function paintPicture(
   drawMap(context, width, height, shown.values, data.grid, looks);
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch
+ * @param {DOMRect} box */
 function drawTip(explorer, patch, box) {
   const {
     root,
@@ -137,13 +162,18 @@ function drawTip(explorer, patch, box) {
   tip.style.top = `${y - h - 8 >= 0 ? y - h - 8 : y + cell + 8}px`;
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
 function valueAt(explorer, patch) {
   const vector = baseVector(explorer) ?? explorer.shown?.vector;
   return vector && amount(explorer, patchValues(explorer, vector)[patchIndex(explorer, patch)]);
 }
 
+/** @param {Explorer} explorer */
 export function listenToPicture(explorer) {
   const { canvas } = explorer.ui;
+  /** @param {Patch | null} patch */
   const point = (patch) => {
     explorer.hover = patch;
     explorer.cursor = null;
@@ -171,6 +201,10 @@ export function listenToPicture(explorer) {
   });
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {MouseEvent} event
+ * @returns {Patch | null} */
 function patchAt({ ui, data }, event) {
   const box = ui.canvas.getBoundingClientRect(),
     [rows, cols] = data.grid;
@@ -180,6 +214,9 @@ function patchAt({ ui, data }, event) {
   return inside ? [Math.floor(y * rows), Math.floor(x * cols)] : null;
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
 function choosePatch(explorer, patch) {
   if (isClass(explorer.state)) {
     // a class map asks for no patch; its value there is what one gets
@@ -192,7 +229,9 @@ function choosePatch(explorer, patch) {
   announce(explorer, explorer.t("tip_patch", fromOne(patch)));
 }
 
-/** Whether the key means something here. */
+/** Whether the key means something here.
+ * @param {Explorer} explorer
+ * @param {string} key */
 function keyOnPicture(explorer, key) {
   const patch = explorer.cursor;
   if (ARROWS[key]) moveCursor(explorer, ARROWS[key]);
@@ -206,7 +245,9 @@ function keyOnPicture(explorer, key) {
   return true;
 }
 
-/** From the cursor, else from the chosen patch; without either it appears in the middle. */
+/** From the cursor, else from the chosen patch; without either it appears in the middle.
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
 function moveCursor(explorer, [down, right]) {
   const {
       data: {

@@ -4,12 +4,15 @@
 import { isClass, isOne } from "./state.js";
 import { className } from "./words.js";
 
+/** @param {string} text */
 const literal = (text) => JSON.stringify(text);
 
+/** @param {number} x */
 const number = (x) => String(+x.toPrecision(6));
 
-/** The call that makes the same map: `explanation.rollout(...)` and so on. */
-function pythonCall({
+/** The call that makes the same map: `explanation.rollout(...)` and so on.
+ * @param {State} state */
+export function pythonCall({
   map,
   layer,
   head,
@@ -29,7 +32,7 @@ function pythonCall({
       .join(" - ");
   }
   const one = isOne(head),
-    given = [layer];
+    given = [String(layer)];
   if (map === "attention") given.push(`head=${one ? head : literal(head)}`);
   if (query) given.push(`query=(${query.join(", ")})`);
   if (map === "rollout" && head !== "mean" && !one) given.push(`fusion="${head}"`);
@@ -42,6 +45,7 @@ function pythonCall({
   return `explanation.${call}(${given.join(", ")})${pick}`;
 }
 
+/** @param {Explorer} explorer */
 export function pythonOf(explorer) {
   const { state, shown, data, maps } = explorer;
   const about = isClass(state) ? className(explorer) : `layer ${state.layer + 1} of ${maps.L}`;

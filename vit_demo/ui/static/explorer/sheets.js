@@ -3,7 +3,12 @@
 
 import { canvasOf, newCanvas, paint, scaleOf } from "./draw.js";
 
-/** As many blocks as make the tiles largest; a block is some layers, one under the other. */
+/** As many blocks as make the tiles largest; a block is some layers, one under the other.
+ * @param {number} L
+ * @param {number} H
+ * @param {number} aspect
+ * @param {number} width
+ * @param {number} most */
 export function wallLayout(L, H, aspect, width, most) {
   let best = null;
   for (let blocks = 1; blocks <= Math.min(4, L); blocks++) {
@@ -34,14 +39,20 @@ export function wallLayout(L, H, aspect, width, most) {
   return best;
 }
 
-/** Where the tile with this index has its upper left corner. */
+/** Where the tile with this index has its upper left corner.
+ * @param {WallLayout} layout
+ * @param {number} index */
 export function tilePlace({ heads, lines, label, gap, w, h, block }, index) {
   const line = Math.floor(index / heads);
   const x = Math.floor(line / lines) * block + label + (index % heads) * (w + gap);
   return [x, 16 + (line % lines) * (h + gap)];
 }
 
-/** The tile at this point, or -1. */
+/** The tile at this point, or -1.
+ * @param {WallLayout} layout
+ * @param {number} count
+ * @param {number} x
+ * @param {number} y */
 export function tileAt(layout, count, x, y) {
   for (let index = 0; index < count; index++) {
     const [left, top] = tilePlace(layout, index);
@@ -51,7 +62,13 @@ export function tileAt(layout, count, x, y) {
   return -1;
 }
 
-/** The maps of all layers and heads, unmagnified, side by side: layers[l]?.[h], as far as known. */
+/** The maps of all layers and heads, unmagnified, side by side: layers[l]?.[h], as far as known.
+ * @param {Vector[][]} layers
+ * @param {number} L
+ * @param {number} H
+ * @param {Grid} grid
+ * @param {ColourTable} table
+ * @param {Scale} scale */
 export function contactSheet(layers, L, H, [rows, cols], table, scale) {
   const canvas = newCanvas(cols * H, rows * L),
     context = canvas.getContext("2d");
@@ -67,7 +84,10 @@ export function contactSheet(layers, L, H, [rows, cols], table, scale) {
   return canvas;
 }
 
-/** Words in lines that are no wider than this. */
+/** Words in lines that are no wider than this.
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} text
+ * @param {number} width */
 function wrap(context, text, width) {
   const lines = [""];
   for (const word of text.split(" ")) {
@@ -78,7 +98,8 @@ function wrap(context, text, width) {
   return lines;
 }
 
-/** A picture, its title, its words and its legend on one sheet of white paper. */
+/** A picture, its title, its words and its legend on one sheet of white paper.
+ * @param {any} given */
 export function drawSheet({
   size: [w, h],
   family,
@@ -91,6 +112,7 @@ export function drawSheet({
   const width = 896,
     height = Math.round((width * h) / w),
     edge = 32;
+  /** @param {number} weight */
   const font = (weight) => `${weight} 24px ${family}`;
   const canvas = newCanvas(width + 2 * edge, height + 300),
     context = canvas.getContext("2d");

@@ -5,7 +5,8 @@ import { el } from "./elements.js";
 import { isClass, SCHEMA } from "./state.js";
 import { readoutName } from "./words.js";
 
-/** The heads this map can show. */
+/** The heads this map can show.
+ * @param {Explorer} explorer */
 export function fillHeads({ data, maps, state, ui, t }) {
   if (!data) return;
   const rollout = state.map === "rollout",
@@ -27,13 +28,16 @@ export function fillHeads({ data, maps, state, ui, t }) {
   );
 }
 
-/** Controls show the state; the state stands in the dataset, for links and tests. */
+/** Controls show the state; the state stands in the dataset, for links and tests.
+ * @param {Explorer} explorer */
 export function sync(explorer) {
   const { root, data, state, playing, ui, t } = explorer;
   root.dataset.ready = String(Boolean(data));
   root.dataset.state = JSON.stringify(state);
   root.classList.toggle("vx-empty", !data);
-  for (const node of root.querySelectorAll("input, select, button")) node.disabled = !data;
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const inputs = root.querySelectorAll("input, select, button");
+  for (const input of inputs) input.disabled = !data;
   for (const key of ["map", "direction", "below", "smooth", "scale", "sort"]) {
     const chosen = key === "map" && isClass(state) ? "class" : String(state[key]);
     for (const input of ui[key].querySelectorAll("input")) input.checked = input.value === chosen;
@@ -57,7 +61,8 @@ export function sync(explorer) {
   root.dispatchEvent(new CustomEvent("vitx-state", { bubbles: true }));
 }
 
-/** What depends on the model: how many layers, which settings it allows. */
+/** What depends on the model: how many layers, which settings it allows.
+ * @param {Explorer} explorer */
 function syncWithModel(explorer) {
   const { data, maps, state, ui, fetchQueryBlob, t } = explorer;
   ui.layer.max = maps.L - 1;
@@ -82,7 +87,8 @@ function syncWithModel(explorer) {
   syncClass(explorer);
 }
 
-/** What a class map has nothing to do with is off, and says why. */
+/** What a class map has nothing to do with is off, and says why.
+ * @param {Explorer} explorer */
 function syncClass({ data, state, ui, fetchQueryBlob, classes, t }) {
   const off = isClass(state),
     why = off ? t("class_off") : "";

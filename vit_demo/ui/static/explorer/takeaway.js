@@ -10,6 +10,7 @@ import { drawSheet } from "./sheets.js";
 import { isClass, isOne } from "./state.js";
 import { className, percent } from "./words.js";
 
+/** @param {Explorer} explorer */
 export async function copyPython(explorer) {
   const { root, ui, t } = explorer,
     code = pythonOf(explorer);
@@ -33,7 +34,8 @@ export async function copyPython(explorer) {
   }, 1600);
 }
 
-/** Picture, map, words and legend on one sheet of paper. */
+/** Picture, map, words and legend on one sheet of paper.
+ * @param {Explorer} explorer */
 export function sheetOf(explorer) {
   const { root, data, state, shown, tables, ui } = explorer,
     [best] = data.top;
@@ -52,6 +54,7 @@ export function sheetOf(explorer) {
   });
 }
 
+/** @param {Explorer} explorer */
 export function savePng(explorer) {
   const {
     data,

@@ -20,7 +20,8 @@ export const emptyWall = () => ({
   hover: null,
 });
 
-/** All heads of all layers, a few milliseconds at a time, from the last layer down. */
+/** All heads of all layers, a few milliseconds at a time, from the last layer down.
+ * @param {Explorer} explorer */
 export function prepareWall(explorer) {
   const { root, data, maps, state, wall, load } = explorer;
   if (!data) return;
@@ -64,11 +65,17 @@ export function prepareWall(explorer) {
   setTimeout(work);
 }
 
-/** A layer's maps, (H x N), as one list of patches for each head. */
+/** A layer's maps, (H x N), as one list of patches for each head.
+ * @param {Vector} all
+ * @param {Maps} maps */
 function splitHeads(all, { H, N, P }) {
   return Array.from({ length: H }, (_, head) => all.subarray(head * N + P, (head + 1) * N));
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {Vector[][]} layers
+ * @param {number} busy */
 function finishWall(explorer, layers, busy) {
   const { root, state, wall } = explorer,
     own = state.query ? patchIndex(explorer, state.query) : -1;
@@ -76,9 +83,11 @@ function finishWall(explorer, layers, busy) {
   wall.scale = scaleOf(layers.flat(), 0.99, own); // a few peaks must not darken all the rest
   root.dataset.wallMs = busy.toFixed(1);
   root.dataset.wall = String(1 + Number(root.dataset.wall || 0));
-  explorer.draw("tiles", ...(state.scale === "shared" ? ["picture"] : []));
+  explorer.draw("tiles");
+  if (state.scale === "shared") explorer.draw("picture");
 }
 
+/** @param {Explorer} explorer */
 function tileOrder({ data, maps, state }) {
   const order = [],
     entropy = ([layer, head]) => data.arrays.entropy[layer * maps.H + head];
@@ -88,6 +97,7 @@ function tileOrder({ data, maps, state }) {
   return state.sort === "focus" ? order.sort((a, b) => entropy(a) - entropy(b)) : order;
 }
 
+/** @param {Explorer} explorer */
 export function drawWall(explorer) {
   const { root, data, maps, state, wall, ui } = explorer,
     width = ui.wallBox.clientWidth;
@@ -115,6 +125,10 @@ export function drawWall(explorer) {
   root.dataset.tilesMs = (performance.now() - began).toFixed(2);
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} ratio */
 function drawTiles({ data, maps, state, wall, tables }, context, ratio) {
   const {
       layout: { w, h },
@@ -131,8 +145,17 @@ function drawTiles({ data, maps, state, wall, tables }, context, ratio) {
   });
 }
 
-/** The layers' numbers at the left, the heads' above each block. */
+/** The layers' numbers at the left, the heads' above each block.
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} ink
+ * @param {string} muted */
 function drawNumbers({ maps, state, wall: { layout } }, context, ink, muted) {
+  /**
+   * @param {number} k
+   * @param {boolean} chosen
+   * @param {number} x
+   * @param {number} y */
   const write = (k, chosen, x, y) => {
     context.fillStyle = chosen ? ink : muted;
     context.fillText(String(k + 1), x, y);
@@ -151,7 +174,12 @@ function drawNumbers({ maps, state, wall: { layout } }, context, ink, muted) {
     }
 }
 
-/** Around the chosen head, or layer, and the tile under the pointer. */
+/** Around the chosen head, or layer, and the tile under the pointer.
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} ink
+ * @param {string} accent
+ * @param {string} paper */
 function drawFrames({ maps, state, wall }, context, ink, accent, paper) {
   const { layout, order, hover } = wall,
     { w, h, gap } = layout;
@@ -167,22 +195,27 @@ function drawFrames({ maps, state, wall }, context, ink, accent, paper) {
   }
 }
 
+/** @param {Explorer} explorer */
 function drawName(explorer) {
   const { root, state, wall, ui, t } = explorer;
-  const chosen = isOne(state.head) ? [state.layer, state.head] : null;
+  /** @type {[number, number] | null} */
+  const chosen = isOne(state.head) ? [state.layer, Number(state.head)] : null;
   const tile = wall.hover === null ? chosen : wall.order[wall.hover];
   ui.name.textContent = tile ? tileName(explorer, tile) : t("wall_hint");
   root.dataset.name = tile ? ui.name.textContent : "";
 }
 
+/** @param {Explorer} explorer */
 export function listenToWall(explorer) {
   const canvas = explorer.ui.wall,
     { wall } = explorer;
+  /** @param {number | null} index */
   const pointAt = (index) => {
     if (index === wall.hover) return;
     wall.hover = index;
     explorer.draw("tiles");
   };
+  /** @param {any} event */
   const tileUnder = (event) => {
     if (!explorer.data || !wall.layout) return null;
     const box = canvas.getBoundingClientRect();
@@ -207,13 +240,18 @@ export function listenToWall(explorer) {
   });
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {[layer: number, head: number]} given */
 function openTile(explorer, [layer, head]) {
   explorer.stopPlaying();
   const raw = explorer.state.map === "attention";
   explorer.set({ layer, head, map: raw ? "attention" : "head_rollout" });
 }
 
-/** To the next tile; when no single head is chosen yet, to the layer's first. */
+/** To the next tile; when no single head is chosen yet, to the layer's first.
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
 function walkWall(explorer, [down, right]) {
   const {
       maps,

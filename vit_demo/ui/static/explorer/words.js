@@ -3,31 +3,42 @@
 
 import { isClass, isOne } from "./state.js";
 
+/**
+ * @param {string} text
+ * @param {Record<string, any>} values */
 export const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
+/** @param {Patch} patch */
 export const fromOne = ([row, col]) => ({ row: row + 1, col: col + 1 });
 
+/** @param {number} share */
 export function percent(share) {
   const p = 100 * share,
     digits = p >= 10 ? 1 : p >= 1 ? 2 : 3;
   return p > 0 && p < 0.001 ? "< 0.001 %" : `${p.toFixed(p === 0 ? 0 : digits)} %`;
 }
 
+/** @param {Explorer} explorer */
 export function readoutName({ data, t }) {
   return t(
     data?.pool === "avg" ? "token_avg" : data?.readout_tokens[1] > 1 ? "token_two" : "token_cls",
   );
 }
 
-/** A label in a few letters: the first of its names. */
+/** A label in a few letters: the first of its names.
+ * @param {string} name */
 export const shortName = (name) => name.split(",")[0];
 
+/**
+ * @param {Pick<Explorer, "classes" | "data">} given
+ * @param {number} label */
 export function labelName({ classes, data }, label) {
   const found = classes.get(label)?.name ?? data.top.find(([, , index]) => index === label)?.[0];
   return shortName(found ?? String(label));
 }
 
-/** Whose class map it is: "tabby", or "tabby - tiger cat". */
+/** Whose class map it is: "tabby", or "tabby - tiger cat".
+ * @param {Explorer} explorer */
 export function className(explorer) {
   const { label, minus } = explorer.state;
   return [label, minus]
@@ -36,7 +47,9 @@ export function className(explorer) {
     .join(" \u2212 ");
 }
 
-/** A value of the map as a visitor reads it: a share, or a number in units of the logit. */
+/** A value of the map as a visitor reads it: a share, or a number in units of the logit.
+ * @param {Explorer} explorer
+ * @param {number} value */
 export function amount({ state }, value) {
   const sign = state.minus !== null && value > 0 ? "+" : "";
   if (!isClass(state) || state.map === "gradient_rollout") {
@@ -45,11 +58,17 @@ export function amount({ state }, value) {
   return (sign + +value.toPrecision(3)).replace("-", "\u2212");
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {Patch | null} query */
 export function queryName(explorer, query) {
   if (isClass(explorer.state)) return className(explorer);
   return query ? explorer.t("patch", fromOne(query)) : readoutName(explorer);
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {[layer: number, head: number]} given2 */
 export function tileName({ data, maps, t }, [layer, head]) {
   const at = layer * maps.H + head,
     { distance, entropy } = data.arrays;
@@ -59,6 +78,7 @@ export function tileName({ data, maps, t }, [layer, head]) {
   })}`;
 }
 
+/** @param {Explorer} explorer */
 function classCaption(explorer) {
   const {
     state: { map, label, minus },
@@ -73,7 +93,8 @@ function classCaption(explorer) {
   return [t(`say_${map}`, values), ...shares].join(" ");
 }
 
-/** What is shown, as a sentence or two. */
+/** What is shown, as a sentence or two.
+ * @param {Explorer} explorer */
 export function caption(explorer) {
   if (isClass(explorer.state)) return classCaption(explorer);
   const {
@@ -104,7 +125,8 @@ export function caption(explorer) {
   return [text, ...prefixShares(explorer)].join(" ");
 }
 
-/** How much stays on the tokens that are no patches: a sentence for each kind. */
+/** How much stays on the tokens that are no patches: a sentence for each kind.
+ * @param {Explorer} explorer */
 function prefixShares({ data, shown, t }) {
   let token = 0;
   return Object.entries(data.prefix).map(([name, count]) => {

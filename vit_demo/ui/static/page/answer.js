@@ -1,18 +1,31 @@
+// @ts-check
+// The answer as questions: each label opens its own map in the explorer ("why this one?"), another one
+// can be subtracted from it, and any label of the model can be searched for.
+
 import { SCHEMA } from "../explorer/state.js";
 import { afterRender } from "../gradio.js";
+import { closest, find } from "./dom.js";
 import { explorerId, theExplorer } from "./explorer.js";
 import { mountSearch } from "./search.js";
 
 const MOST_ALSO = 3; // labels kept below the answer
 
+/**
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
 export function mount(element, { server, watch }) {
+  /** @type {Record<string, string[]>} */
   const labels = {}; // of each model, once
-  let also = [],
-    of = ""; // searched labels, and the explanation they belong to
-  const rows = () => [...element.querySelectorAll("li[data-index]")];
-  const predicted = () => +element.querySelector("ol.answer li").dataset.index;
-  const inTop = (label) => element.querySelector(`ol.answer li[data-index="${label}"]`);
+  /** @type {number[]} */
+  let also = []; // labels that were searched for ...
+  let of = ""; // ... and the explanation they belong to
+  /** @returns {NodeListOf<HTMLElement>} */
+  const rows = () => element.querySelectorAll("li[data-index]");
+  const predicted = () => +find(element, "ol.answer li").dataset.index;
+  /** @param {number} label */
+  const inTop = (label) => find(element, `ol.answer li[data-index="${label}"]`);
 
+  /** @param {number} label */
   function choose(label) {
     const { state } = theExplorer(),
       open = state.label !== null;
@@ -25,6 +38,7 @@ export function mount(element, { server, watch }) {
     showPicture();
   }
 
+  /** @param {number} minus */
   function subtract(minus) {
     const { state } = theExplorer();
     if (state.minus === minus) return theExplorer().set({ minus: null });
@@ -35,7 +49,7 @@ export function mount(element, { server, watch }) {
 
   /** On a phone the map lies far below. */
   function showPicture() {
-    const picture = document.querySelector("#explorer .vx-picture"),
+    const picture = find(document, "#explorer .vx-picture"),
       { top } = picture.getBoundingClientRect();
     if (top > 0.7 * innerHeight) picture.scrollIntoView({ block: "center", behavior: "smooth" });
   }
@@ -44,7 +58,7 @@ export function mount(element, { server, watch }) {
 
   function show() {
     const now = theExplorer();
-    if (!now?.data || !element.querySelector("ol.answer")) return;
+    if (!now?.data || !find(element, "ol.answer")) return;
     if (of !== explorerId()) [of, also] = [explorerId(), []];
     const { label, minus } = now.state;
     for (const one of [minus, label]) if (one !== null && !inTop(one)) remember(one);
@@ -52,21 +66,23 @@ export function mount(element, { server, watch }) {
     for (const row of rows()) {
       const index = +row.dataset.index,
         [why, less] = row.querySelectorAll("button");
-      why.setAttribute("aria-pressed", index === label);
-      less.setAttribute("aria-pressed", index === minus);
+      why.setAttribute("aria-pressed", String(index === label));
+      less.setAttribute("aria-pressed", String(index === minus));
       less.disabled = index === (label ?? predicted());
       row.classList.toggle("versus", minus !== null);
     }
   }
 
+  /** @param {number} label */
   function remember(label) {
     if (!also.includes(label)) also = [...also, label].slice(-MOST_ALSO);
   }
 
-  /** Labels from the search, in rows like the others. */
+  /** Labels from the search, in rows like the others.
+   * @param {ExplorerHandle} now */
   function showAlso(now) {
-    const list = element.querySelector("ol.also"),
-      model = element.querySelector("ol.answer li:last-child");
+    const list = find(element, "ol.also"),
+      model = find(element, "ol.answer li:last-child");
     const made = also.map((label) => {
       const row = model.cloneNode(true),
         known = now.classes.get(label);
@@ -78,14 +94,12 @@ export function mount(element, { server, watch }) {
       const share = known ? (100 * known.probability).toFixed(1) : "";
       row.dataset.index = label;
       row.style.setProperty("--share", `${share || 0}%`);
-      row
-        .querySelector(".label")
-        .replaceChildren(
-          first,
-          Object.assign(document.createElement("small"), { textContent: others.join(",").trim() }),
-        );
-      row.querySelector(".percent").textContent = share && `${share}\u2009%`;
-      const less = row.querySelector(".less");
+      find(row, ".label").replaceChildren(
+        first,
+        Object.assign(document.createElement("small"), { textContent: others.join(",").trim() }),
+      );
+      find(row, ".percent").textContent = share && `${share}\u2009%`;
+      const less = find(row, ".less");
       less.setAttribute("aria-label", less.getAttribute("aria-label").replace(/^[^:]*/, first));
       return row;
     });
@@ -93,11 +107,11 @@ export function mount(element, { server, watch }) {
     const place = focused && [focused.closest("li").dataset.index, focused.className];
     list.replaceChildren(...made);
     list.hidden = !made.length;
-    if (place) list.querySelector(`li[data-index="${place[0]}"] .${place[1]}`)?.focus();
+    if (place) find(list, `li[data-index="${place[0]}"] .${place[1]}`)?.focus();
   }
 
   element.addEventListener("click", (event) => {
-    const button = event.target.closest("li[data-index] button");
+    const button = closest(event, "li[data-index] button");
     if (!button || !theExplorer()?.data) return;
     const label = +button.closest("li").dataset.index;
     if (button.classList.contains("less") || event.shiftKey) subtract(label);

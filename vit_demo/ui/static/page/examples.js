@@ -1,12 +1,19 @@
-import { sendValue } from "../gradio.js";
+// @ts-check
+// The strip of example pictures.
 
+import { sendValue } from "../gradio.js";
+import { closest } from "./dom.js";
+
+/**
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
 export function mount(element, { props, trigger, watch }) {
   const show = () => {
     for (const button of element.querySelectorAll("button"))
-      button.setAttribute("aria-pressed", button.dataset.example === props.value);
+      button.setAttribute("aria-pressed", String(button.dataset.example === props.value));
   };
   element.addEventListener("click", (event) => {
-    const name = event.target.closest("button")?.dataset.example;
+    const name = closest(event, "button")?.dataset.example;
     if (!name) return;
     sendValue({ props, trigger }, name);
     show();

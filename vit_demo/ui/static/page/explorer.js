@@ -12,7 +12,8 @@ export const theExplorer = () => explorerRoot()?.explorer;
 /** The explanation that it shows. */
 export const explorerId = () => explorerRoot()?.dataset.id;
 
-/** Its settings, as they stand in links. */
+/** Its settings, as they stand in links.
+ * @returns {Partial<State>} */
 export function explorerState() {
   return theExplorer()?.state ?? {};
 }

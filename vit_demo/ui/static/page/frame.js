@@ -2,11 +2,14 @@
 // What the model saw of the picture, as a frame over it.
 
 import { onCameraChosen, onPictureChange, pictureImage, removePicture } from "../gradio.js";
+import { find } from "./dom.js";
 
-// A frame drawn over the picture: it lies wherever the picture lies.
+/** A frame drawn over the picture: it lies wherever the picture lies.
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
 export function mount(element, { watch }) {
   const place = () => {
-    const frame = element.querySelector("svg"),
+    const frame = find(element, "svg"),
       image = pictureImage();
     if (!frame) return;
     frame.style.visibility = image ? "visible" : "hidden";

@@ -1,11 +1,12 @@
 // @ts-check
 // The link to what is on the page.
 
+import { closest, find } from "./dom.js";
 import { explorerState } from "./explorer.js";
 
-// The address of what is on the page, without an upload: that stays with the visitor.
+/** The address of what is on the page, without an upload: that stays with the visitor. */
 function pageLink() {
-  const files = document.querySelector("#take .files");
+  const files = find(document, "#take .files");
   const shown = JSON.parse(files?.dataset.shown ?? "{}"),
     address = new URL(location.href);
   const settings = { ...shown, id: null, ...explorerState(), lang: files?.dataset.language };
@@ -15,12 +16,13 @@ function pageLink() {
   return { address: address.href, upload: Boolean(shown.id && !shown.example) };
 }
 
+/** @param {HTMLElement} element */
 export function mount(element) {
   element.addEventListener("click", async (event) => {
-    const button = event.target.closest("button");
+    const button = closest(event, "button");
     if (!button) return;
     const notes = JSON.parse(button.dataset.notes),
-      note = element.querySelector(".note");
+      note = find(element, ".note");
     const { address, upload } = pageLink();
     try {
       await navigator.clipboard.writeText(address);

@@ -2,10 +2,13 @@
 // The pad to draw digits on.
 
 import { sendValue } from "../gradio.js";
+import { find } from "./dom.js";
 
-// Black strokes on white; after each stroke the drawing is sent.
+/** Black strokes on white; after each stroke the drawing is sent.
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
 export function mount(element, { props, trigger }) {
-  const canvas = element.querySelector("canvas"),
+  const canvas = find(element, "canvas"),
     pen = canvas.getContext("2d");
   let last = null,
     timer = null;
@@ -13,11 +16,15 @@ export function mount(element, { props, trigger }) {
     pen.fillStyle = "#fff";
     pen.fillRect(0, 0, canvas.width, canvas.height);
   };
+  /** @param {PointerEvent} event */
   const point = (event) => {
     const box = canvas.getBoundingClientRect(),
       scale = canvas.width / box.width;
     return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
   };
+  /**
+   * @param {number[]} from
+   * @param {number[]} to */
   const stroke = (from, to) => {
     Object.assign(pen, { lineWidth: 22, lineCap: "round", lineJoin: "round", strokeStyle: "#111" });
     pen.beginPath();
@@ -45,6 +52,6 @@ export function mount(element, { props, trigger }) {
   };
   canvas.addEventListener("pointerup", end);
   canvas.addEventListener("pointercancel", end);
-  element.querySelector("button").addEventListener("click", erase);
+  find(element, "button").addEventListener("click", erase);
   erase();
 }

@@ -1,16 +1,19 @@
 // @ts-check
 // The search for a label: type a part of its name, walk with the arrows, Enter asks why.
 
+import { closest, find } from "./dom.js";
 import { explorerId, theExplorer } from "./explorer.js";
 
 const MOST_FOUND = 40; // options in the list
 
-/** A field with a list: type a part of a name, walk with the arrows, Enter asks why. */
+/** A field with a list: type a part of a name, walk with the arrows, Enter asks why.
+ * @param {HTMLElement} element
+ * @param {{ labels: Record<string, string[]>; server: GradioComponent["server"]; choose: (label: number) => void }} given */
 export function mountSearch(element, { labels, server, choose }) {
   let found = [],
     active = -1;
-  const field = () => element.querySelector(".search input"),
-    list = () => element.querySelector(".search ul");
+  const field = () => find(element, ".search input"),
+    list = () => find(element, ".search ul");
 
   async function fetchLabels() {
     const model = theExplorer()?.data?.model;
@@ -27,9 +30,10 @@ export function mountSearch(element, { labels, server, choose }) {
   function open() {
     const wanted = field().value.trim().toLowerCase(),
       all = labels[theExplorer()?.data?.model] ?? [];
+    /** @param {boolean} start */
     const hits = (start) =>
       all
-        .map((name, index) => [name, index])
+        .map((name, index) => /** @type {[string, number]} */ ([name, index]))
         .filter(([name]) => {
           const names = name
             .toLowerCase()
@@ -51,11 +55,12 @@ export function mountSearch(element, { labels, server, choose }) {
       }),
     );
     activate(found.length ? 0 : -1);
-    field().setAttribute("aria-expanded", found.length > 0);
+    field().setAttribute("aria-expanded", String(found.length > 0));
     list().hidden = !found.length;
     say(wanted && all.length && !found.length ? field().dataset.none : "");
   }
 
+  /** @param {number} k */
   function activate(k) {
     active = k;
     for (const [at, option] of [...list().children].entries())
@@ -65,15 +70,18 @@ export function mountSearch(element, { labels, server, choose }) {
     list().children[k]?.scrollIntoView({ block: "nearest" });
   }
 
+  /** @param {string | undefined} text */
   const say = (text) => {
-    element.querySelector(".search p").textContent = text ?? "";
+    find(element, ".search p").textContent = text ?? "";
   };
+  /** @param {string} [text] */
   function close(text) {
     list().hidden = true;
-    field().setAttribute("aria-expanded", false);
+    field().setAttribute("aria-expanded", "false");
     say(text);
   }
 
+  /** @param {number} k */
   function take(k) {
     if (!found[k]) return;
     const [, index] = found[k];
@@ -105,7 +113,7 @@ export function mountSearch(element, { labels, server, choose }) {
   });
   element.addEventListener("pointerdown", (event) => {
     // before the field loses the focus
-    const option = event.target.closest(".search [role=option]");
+    const option = closest(event, ".search [role=option]");
     if (!option) return;
     event.preventDefault();
     take([...list().children].indexOf(option));

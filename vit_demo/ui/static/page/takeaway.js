@@ -1,6 +1,13 @@
+// @ts-check
+// The files to take away.
+
 import { afterRender } from "../gradio.js";
+import { closest, find } from "./dom.js";
 import { explorerState } from "./explorer.js";
 
+/**
+ * @param {string} url
+ * @param {string} name */
 function download(url, name) {
   const anchor = Object.assign(document.createElement("a"), { href: url, download: name });
   document.body.append(anchor);
@@ -8,11 +15,16 @@ function download(url, name) {
   anchor.remove();
 }
 
+/**
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
 export function mount(element, { server, watch }) {
   const show = () => {
     // a class map has no layers to walk through
     const still = (explorerState().label ?? null) !== null;
-    for (const button of element.querySelectorAll("[data-kind=gif], [data-kind=webp]")) {
+    /** @type {NodeListOf<HTMLButtonElement>} */
+    const animations = element.querySelectorAll("[data-kind=gif], [data-kind=webp]");
+    for (const button of animations) {
       const { shown, notes } = button.parentElement.dataset;
       button.disabled = still || !JSON.parse(shown).id;
       button.title = still ? JSON.parse(notes).still : "";
@@ -21,11 +33,12 @@ export function mount(element, { server, watch }) {
   document.addEventListener("vitx-state", show);
   afterRender(watch, show);
   element.addEventListener("click", async (event) => {
-    const button = event.target.closest("button[data-kind]");
+    const button = closest(event, "button[data-kind]");
     if (!button || button.disabled) return;
     const { shown, notes, language } = button.parentElement.dataset;
     const text = JSON.parse(notes),
-      note = element.querySelector(".note");
+      note = find(element, ".note");
+    /** @param {string} words */
     const say = (words) => {
       note.textContent = words;
     };

@@ -4,7 +4,11 @@
 import { drawMap, fitCanvas, scaleAround, scaleOf } from "../explorer/draw.js";
 import { el } from "../explorer/elements.js";
 
-/** The picture in grey with a map over it, on a canvas of its own. */
+/** The picture in grey with a map over it, on a canvas of its own.
+ * @param {Trust} trust
+ * @param {Vector} values
+ * @param {number} size
+ * @param {boolean} [difference] */
 export function mapCanvas(trust, values, size, difference = false) {
   const { explorer } = trust,
     { data, grey, tables, state } = explorer,
@@ -27,13 +31,19 @@ export function mapCanvas(trust, values, size, difference = false) {
   return canvas;
 }
 
+/**
+ * @param {number} x
+ * @param {number} [digits] */
 export const signed = (x, digits = 2) => {
   const text = Math.abs(x).toFixed(digits);
   return `${+text === 0 ? "" : x > 0 ? "+" : "\u2212"}${text}`;
 };
 
-/** Where a score lies between -0.5 and 0.5, and how far chance reaches. */
+/** Where a score lies between -0.5 and 0.5, and how far chance reaches.
+ * @param {number} score
+ * @param {number} band */
 export function meter(score, band) {
+  /** @param {number} x */
   const at = (x) => `${50 + 100 * Math.max(-0.5, Math.min(0.5, x))}%`;
   return el(
     "span",
@@ -49,6 +59,10 @@ export function meter(score, band) {
 
 const SVG = "http://www.w3.org/2000/svg";
 
+/**
+ * @param {string} tag
+ * @param {Record<string, any>} [options]
+ * @param {...(Node | string)} children */
 function svg(tag, options = {}, ...children) {
   const node = document.createElementNS(SVG, tag);
   for (const [key, value] of Object.entries(options)) node.setAttribute(key, value);
@@ -56,7 +70,10 @@ function svg(tag, options = {}, ...children) {
   return node;
 }
 
-/** Deletion and insertion against the band of random orders; all at the same shares of patches left. */
+/** Deletion and insertion against the band of random orders; all at the same shares of patches left.
+ * @param {TrustResult & MethodResult} given
+ * @param {string} label
+ * @param {{ x: string; y: string }} words */
 export function curves({ kept, random, deletion, insertion }, label, words) {
   const W = 520,
     H = 270,
@@ -65,10 +82,16 @@ export function curves({ kept, random, deletion, insertion }, label, words) {
     top = 12,
     bottom = 44;
   const most = niceTop(Math.max(...deletion, ...insertion, ...random.flat()));
+  /** @param {number} share */
   const x = (share) => left + (1 - share) * (W - left - right); // all patches at the left, none at the right
+  /** @param {number} p */
   const y = (p) => H - bottom - (p / most) * (H - top - bottom);
+  /** @param {number[]} values */
   const line = (values) =>
     values.map((p, k) => `${k ? "L" : "M"}${x(kept[k]).toFixed(1)} ${y(p).toFixed(1)}`).join("");
+  /**
+   * @param {number} k
+   * @param {(...values: number[]) => number} pick */
   const at = (k, pick) => pick(...random.map((order) => order[k]));
   const low = kept.map((_, k) => at(k, Math.min)),
     high = kept.map((_, k) => at(k, Math.max));
@@ -81,6 +104,9 @@ export function curves({ kept, random, deletion, insertion }, label, words) {
     .reverse()
     .map((k) => `L${x(kept[k]).toFixed(1)} ${y(deletion[k]).toFixed(1)}`)
     .join("");
+  /**
+   * @param {Record<string, any>} options
+   * @param {string} words */
   const text = (options, words) => svg("text", options, words);
   const ticks = [0, 0.25, 0.5, 0.75, 1].flatMap((share) => {
     const p = share * most;
@@ -116,7 +142,8 @@ export function curves({ kept, random, deletion, insertion }, label, words) {
   );
 }
 
-/** A round number at or above the largest probability. */
+/** A round number at or above the largest probability.
+ * @param {number} most */
 function niceTop(most) {
   for (const top of [0.001, 0.002, 0.004, 0.01, 0.02, 0.04, 0.1, 0.2, 0.4, 0.6, 0.8, 1])
     if (most <= top) return top;

@@ -22,9 +22,15 @@ export function mount(element, gradio, setup) {
   whenExplorerIsThere((explorer) => mountTrust(element, gradio, setup, explorer));
 }
 
+/**
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio
+ * @param {TrustSetup} setup
+ * @param {ExplorerHandle} explorer */
 function mountTrust(element, { props, watch, trigger, server }, setup, explorer) {
   const { texts, methods, removals, fills } = setup;
-  const root = element.querySelector(".why");
+  const root = /** @type {HTMLElement} */ (element.querySelector(".why"));
+  /** @type {Trust} */
   const trust = {
     root,
     props,
@@ -49,9 +55,9 @@ function mountTrust(element, { props, watch, trigger, server }, setup, explorer)
     runs: 0,
     turn: 0,
     ...nothingKnown(),
+    showAll: () => showAll(trust),
+    t: (key, values = {}) => fill(texts[trust.language][key], values),
   };
-  trust.showAll = () => showAll(trust);
-  trust.t = (key, values = {}) => fill(texts[trust.language][key], values);
   buildTrust(trust);
   watch("value", () => changePicture(trust));
   watch("news", () => receiveNews(trust, props.news));
@@ -85,7 +91,8 @@ function nothingKnown() {
   };
 }
 
-/** Another picture, or none. */
+/** Another picture, or none.
+ * @param {Trust} trust */
 function changePicture(trust) {
   const value = componentValue(trust.props);
   if ((value?.id ?? null) === trust.id) return;
@@ -100,7 +107,8 @@ function changePicture(trust) {
   syncWithExplorer(trust);
 }
 
-/** Ready when the explorer has the same picture; then the label is the explorer's, or the predicted. */
+/** Ready when the explorer has the same picture; then the label is the explorer's, or the predicted.
+ * @param {Trust} trust */
 function syncWithExplorer(trust) {
   const { explorer, id, classes } = trust,
     here = explorerId() === id;
@@ -124,6 +132,7 @@ function syncWithExplorer(trust) {
   if (fresh) showChanges(trust);
 }
 
+/** @param {Trust} trust */
 function showAll(trust) {
   if (!trust.ready) return;
   trust.stale = false;
@@ -132,7 +141,8 @@ function showAll(trust) {
   showKnockout(trust);
 }
 
-/** The six maps of a label, when the section is near the screen; once. */
+/** The six maps of a label, when the section is near the screen; once.
+ * @param {Trust} trust */
 async function fetchMaps(trust) {
   const { id, label, maps, server, language } = trust;
   if (!trust.ready || !trust.near || maps.has(label)) return;
@@ -154,6 +164,7 @@ async function fetchMaps(trust) {
   showStrip(trust);
 }
 
+/** @param {Trust} trust */
 function buildTrust(trust) {
   trust.language = trust.texts[trust.props.language] ? trust.props.language : "en";
   const { ui, root, t } = trust;

@@ -3,6 +3,9 @@
 
 import { el } from "../explorer/elements.js";
 
+/**
+ * @param {Trust} trust
+ * @param {string} kind */
 export function jobBar(trust, kind) {
   const { ui, t } = trust;
   const bar = el("div", { class: "why-bar-box" }, el("i"));
@@ -22,6 +25,10 @@ export function jobBar(trust, kind) {
   return ui.jobs[kind];
 }
 
+/**
+ * @param {Trust} trust
+ * @param {any} request
+ * @param {(result: any) => void} done */
 export function startJob(trust, request, done) {
   if (trust.job) return;
   const run = `${trust.id} ${++trust.runs}`;
@@ -31,7 +38,9 @@ export function startJob(trust, request, done) {
   trust.trigger("submit", { ...request, run, id: trust.id, language: trust.language });
 }
 
-/** What the server says about the work: how far it is, what came out, what went wrong. */
+/** What the server says about the work: how far it is, what came out, what went wrong.
+ * @param {Trust} trust
+ * @param {any} news */
 export function receiveNews(trust, news) {
   const { job } = trust;
   if (!job || !news || news.run !== job.run) return;
@@ -43,12 +52,19 @@ export function receiveNews(trust, news) {
   else showJob(trust);
 }
 
+/**
+ * @param {Trust} trust
+ * @param {boolean} [wanted] */
 export function cancelJob(trust, wanted = false) {
   if (!trust.job) return;
   trust.trigger("stop");
   finishJob(trust, "cancelled", wanted ? trust.t("cancelled") : "");
 }
 
+/**
+ * @param {Trust} trust
+ * @param {string} state
+ * @param {string} words */
 function finishJob(trust, state, words) {
   const { kind } = trust.job;
   trust.job = null;
@@ -56,6 +72,11 @@ function finishJob(trust, state, words) {
   if (trust.ready) trust.showAll();
 }
 
+/**
+ * @param {Trust} trust
+ * @param {string} kind
+ * @param {string} words
+ * @param {string} state */
 export function showOutcome({ ui }, kind, words, state) {
   const node = ui.jobs[kind],
     [, text, cancel] = node.children;
@@ -64,6 +85,7 @@ export function showOutcome({ ui }, kind, words, state) {
   cancel.hidden = true;
 }
 
+/** @param {Trust} trust */
 export function showJob(trust) {
   const { job, ui, t } = trust,
     node = ui.jobs[job.kind],
@@ -78,7 +100,10 @@ export function showJob(trust) {
   cancel.hidden = false;
 }
 
-/** While it waits, the place in the queue stands beside the bar. */
+/** While it waits, the place in the queue stands beside the bar.
+ * @param {Trust} trust
+ * @param {string} place
+ * @param {boolean} failed */
 export function showQueue(trust, place, failed) {
   if (!trust.job) return;
   if (failed) return finishJob(trust, "failed", trust.t("failed"));

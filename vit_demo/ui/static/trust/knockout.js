@@ -10,9 +10,11 @@ import { jobBar, startJob } from "./jobs.js";
 import { emptyOff, pairOf, toggleMember } from "./off.js";
 import { drawPaint, listenToPaint } from "./paint.js";
 
-/** A change of a probability in points; small ones with one more digit. */
+/** A change of a probability in points; small ones with one more digit.
+ * @param {number} change */
 const points = (change) => signed(100 * change, Math.abs(change) < 0.01 ? 2 : 1);
 
+/** @param {Trust} trust */
 export function buildKnockout(trust) {
   const { ui, t } = trust;
   ui.heads = el("div", { class: "why-heads", role: "group", "aria-label": t("heads_label") });
@@ -99,18 +101,21 @@ export function buildKnockout(trust) {
   );
 }
 
+/** @param {Trust} trust */
 function changed(trust) {
   showKnockout(trust);
   clearTimeout(trust.waiting);
   trust.waiting = setTimeout(() => askWithout(trust), 120);
 }
 
+/** @param {Trust} trust */
 function restore(trust) {
   trust.off = { ...emptyOff(), fill: trust.off.fill };
   changed(trust);
 }
 
-/** Only the newest question counts. */
+/** Only the newest question counts.
+ * @param {Trust} trust */
 async function askWithout(trust) {
   const { off, server, ui, t } = trust,
     turn = ++trust.turn;
@@ -133,6 +138,7 @@ async function askWithout(trust) {
   showChanges(trust);
 }
 
+/** @param {Trust} trust */
 function computeWall(trust) {
   const { label } = trust;
   startJob(trust, { kind: "wall", label }, (result) => {
@@ -141,6 +147,10 @@ function computeWall(trust) {
   });
 }
 
+/**
+ * @param {Trust} trust
+ * @param {number} layer
+ * @param {number} head */
 function headText(trust, layer, head) {
   const { t, label, off } = trust,
     wall = trust.walls.get(label),
@@ -158,6 +168,7 @@ function headText(trust, layer, head) {
   });
 }
 
+/** @param {Trust} trust */
 export function buildHeads(trust) {
   const {
       ui,
@@ -192,9 +203,11 @@ export function buildHeads(trust) {
   ui.heads.replaceChildren(...cells);
 }
 
+/** @param {Trust} trust */
 function listenToHeads(trust) {
   const { ui } = trust,
     cellOf = (event) => event.target.closest("button[data-at]");
+  /** @param {Event} event */
   const tell = (event) => {
     const cell = cellOf(event);
     ui.head.textContent = cell ? headText(trust, ...pairOf(cell.dataset.at)) : headHint(trust);
@@ -223,19 +236,24 @@ function listenToHeads(trust) {
       [down, right] = arrow;
     moveTo(ui.heads.querySelector(`[data-at="${layer - down},${head + right}"]`), true);
   });
+  /**
+   * @param {HTMLElement | null} cell
+   * @param {boolean} [focus] */
   const moveTo = (cell, focus) => {
     if (!cell) return;
-    ui.heads.querySelector("[tabindex='0']")?.setAttribute("tabindex", -1);
-    cell.setAttribute("tabindex", 0);
+    ui.heads.querySelector("[tabindex='0']")?.setAttribute("tabindex", "-1");
+    cell.setAttribute("tabindex", "0");
     if (focus) cell.focus();
   };
 }
 
+/** @param {Trust} trust */
 const headHint = (trust) =>
   trust.t(trust.walls.get(trust.label) ? "wall_hint" : "heads_hint", {
     label: labelName(trust.explorer, trust.label),
   });
 
+/** @param {Trust} trust */
 export function showKnockout(trust) {
   const { ui, off, t, label } = trust;
   if (!trust.ready) return;
@@ -271,6 +289,7 @@ export function showKnockout(trust) {
   drawPaint(trust);
 }
 
+/** @param {Trust} trust */
 export function showChanges(trust) {
   const {
     ui,

@@ -5,6 +5,7 @@ import { fitCanvas } from "../explorer/draw.js";
 import { ARROWS } from "../explorer/elements.js";
 import { pairOf, toggleMember } from "./off.js";
 
+/** @param {Trust} trust */
 export function drawPaint(trust) {
   const {
       ui,
@@ -19,6 +20,8 @@ export function drawPaint(trust) {
   ui.paint.style.aspectRatio = `${w} / ${h}`;
   const ratio = fitCanvas(ui.paint, box.width || 280, ((box.width || 280) * h) / w),
     { width, height } = ui.paint;
+  /** @param {Patch} patch
+   * @returns {[number, number, number, number]} */
   const cell = (patch) => {
     const [row, col] = patch;
     const [x, y] = [Math.round((col * width) / cols), Math.round((row * height) / rows)];
@@ -44,16 +47,13 @@ export function drawPaint(trust) {
     else context.fillRect(x, y, dx, dy);
     context.restore();
   }
-  for (const [patch, colour] of [
-    [trust.brush?.at, "#fff"],
-    [trust.cursor, "#fff"],
-  ]) {
+  for (const patch of [trust.brush?.at, trust.cursor]) {
     if (!patch) continue;
     context.lineWidth = 4 * ratio;
     context.strokeStyle = "#000a";
     context.strokeRect(...cell(patch));
     context.lineWidth = 2 * ratio;
-    context.strokeStyle = colour;
+    context.strokeStyle = "#fff";
     context.strokeRect(...cell(patch));
   }
   ui.painted.textContent = off.patches.size
@@ -61,24 +61,35 @@ export function drawPaint(trust) {
     : t("paint_hint");
 }
 
-/** About what the model will see under the brush: a picture without its details. */
+/** About what the model will see under the brush: a picture without its details.
+ * @param {ImageBitmap} picture
+ * @param {Grid} grid */
 function blurred(picture, [rows, cols]) {
   const small = Object.assign(document.createElement("canvas"), { width: cols, height: rows });
   small.getContext("2d").drawImage(picture, 0, 0, cols, rows);
   return small;
 }
 
+/**
+ * @param {Trust} trust
+ * @param {() => void} changed */
 export function listenToPaint(trust, changed) {
   const canvas = trust.ui.paint;
+  /** @param {MouseEvent} event
+   * @returns {Patch} */
   const patchAt = (event) => {
     const box = canvas.getBoundingClientRect(),
       [rows, cols] = trust.explorer.data.grid;
+    /**
+     * @param {number} share
+     * @param {number} count */
     const inside = (share, count) => Math.max(0, Math.min(count - 1, Math.floor(share * count)));
     return [
       inside((event.clientY - box.top) / box.height, rows),
       inside((event.clientX - box.left) / box.width, cols),
     ];
   };
+  /** @param {Patch} patch */
   const paint = (patch) => {
     const key = patch.join();
     if (trust.brush.on === trust.off.patches.has(key)) return;

@@ -7,6 +7,7 @@ import { el } from "../explorer/elements.js";
 import { mapCanvas, signed } from "./charts.js";
 import { jobBar, startJob } from "./jobs.js";
 
+/** @param {Trust} trust */
 export function buildRandom(trust) {
   const { ui, t } = trust;
   ui.method = el(
@@ -50,6 +51,7 @@ export function buildRandom(trust) {
   );
 }
 
+/** @param {Trust} trust */
 function randomise(trust) {
   const { label, method } = trust;
   startJob(trust, { kind: "random", label, method }, (result) => {
@@ -61,6 +63,7 @@ function randomise(trust) {
   });
 }
 
+/** @param {Trust} trust */
 export function showRandom(trust) {
   const { ui, t, label, method } = trust;
   if (!trust.ready) return;

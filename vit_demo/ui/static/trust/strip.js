@@ -3,30 +3,40 @@
 // what it marks was taken away.
 
 import { el } from "../explorer/elements.js";
+import { SCHEMA } from "../explorer/state.js";
 import { labelName, shortName } from "../explorer/words.js";
 import { curves, mapCanvas, meter, signed } from "./charts.js";
 import { jobBar, startJob } from "./jobs.js";
 
-const LAST = { layer: -1, head: "mean", query: null, direction: "from", residual: 0.5, discard: 0 };
-
-/** The explorer's settings that show this method's map. */
-function stateOf(method, label) {
-  if (method === "raw") return { ...LAST, map: "attention" };
-  if (method === "rollout") return { ...LAST, map: "rollout" };
+/** The explorer's settings that show this method's map.
+ * @param {string} method
+ * @param {number} label
+ * @returns {Partial<State>} */
+export function stateOf(method, label) {
+  const { layer, head, query, direction, residual, discard } = SCHEMA.defaults;
+  const untouched = { layer, head, query, direction, residual, discard };
+  if (method === "raw") return { ...untouched, map: "attention" };
+  if (method === "rollout") return { ...untouched, map: "rollout" };
   return { map: method, label, minus: null };
 }
 
-/** The method whose map the explorer shows just now, or "shown": some other map. */
-function methodOf(state, layers) {
+/** The method whose map the explorer shows just now, or "shown": some other map.
+ * @param {State} state
+ * @param {number} layers */
+export function methodOf(state, layers) {
   if (state.label !== null) return state.minus === null ? state.map : "shown";
   const plain = state.layer === layers - 1 && state.head === "mean" && !state.query;
   if (plain && state.map === "attention" && state.direction === "from") return "raw";
-  return plain && state.map === "rollout" && state.residual === 0.5 && !state.discard
+  return plain &&
+    state.map === "rollout" &&
+    state.residual === SCHEMA.defaults.residual &&
+    !state.discard
     ? "rollout"
     : "shown";
 }
 
-/** What decides about a map in the explorer; opacity and colours do not. */
+/** What decides about a map in the explorer; opacity and colours do not.
+ * @param {State} state */
 function mapKey({ map, layer, head, query, direction, below, residual, discard, label, minus }) {
   return JSON.stringify(
     label === null
@@ -35,6 +45,7 @@ function mapKey({ map, layer, head, query, direction, below, residual, discard, 
   );
 }
 
+/** @param {Trust} trust */
 export function buildStrip(trust) {
   const { ui, t } = trust;
   ui.tiles = el("div", { class: "why-tiles" });
@@ -90,8 +101,10 @@ export function buildStrip(trust) {
   );
 }
 
+/** @param {Trust} trust */
 const resultKey = ({ label, remove }) => `${label} ${remove}`;
 
+/** @param {Trust} trust */
 function checkAll(trust) {
   const { label, remove } = trust;
   startJob(trust, { kind: "trust", label, remove }, (result) => {
@@ -100,7 +113,8 @@ function checkAll(trust) {
   });
 }
 
-/** Only the map that is in the explorer now. */
+/** Only the map that is in the explorer now.
+ * @param {Trust} trust */
 function checkShown(trust) {
   const { label, remove } = trust,
     state = trust.explorer.state,
@@ -112,7 +126,9 @@ function checkShown(trust) {
   });
 }
 
-/** What is known of a tile's map: its curves, its score, its verdict. */
+/** What is known of a tile's map: its curves, its score, its verdict.
+ * @param {Trust} trust
+ * @param {string} method */
 function resultOf(trust, method) {
   const all = trust.results.get(resultKey(trust)),
     state = trust.explorer.state;
@@ -124,13 +140,14 @@ function resultOf(trust, method) {
   return all?.maps[method] ? { ...all, ...all.maps[method] } : null;
 }
 
+/** @param {Trust} trust */
 export function showStrip(trust) {
   const { ui, t, explorer, label } = trust;
   if (!trust.ready) return;
   const maps = trust.maps.get(label),
     name = labelName(trust.explorer, label);
   ui.about.textContent = t("strip_about", { label: name });
-  trust.root.dataset.label = label;
+  trust.root.dataset.label = String(label);
   const tiles = ["shown", ...trust.methods].map((method) =>
     methodTile(trust, method, maps?.[method]),
   );
@@ -142,7 +159,8 @@ export function showStrip(trust) {
   showVerdict(trust);
 }
 
-/** The explorer shows another map; all else is as it was. */
+/** The explorer shows another map; all else is as it was.
+ * @param {Trust} trust */
 export function showShown(trust) {
   if (!trust.ready) return;
   const old = trust.ui.tiles.querySelector("[data-method=shown]"),
@@ -155,6 +173,10 @@ export function showShown(trust) {
   showVerdict(trust);
 }
 
+/**
+ * @param {Trust} trust
+ * @param {string} method
+ * @param {Vector} [values] */
 function methodTile(trust, method, values) {
   const { t, explorer, label } = trust,
     shown = method === "shown";
@@ -192,7 +214,8 @@ function methodTile(trust, method, values) {
   );
 }
 
-/** The curves of the chosen tile, and what they say. */
+/** The curves of the chosen tile, and what they say.
+ * @param {Trust} trust */
 function showVerdict(trust) {
   const { ui, t, selected, remove } = trust,
     known = resultOf(trust, selected);
@@ -221,7 +244,10 @@ function showVerdict(trust) {
   );
 }
 
-/** New children; whoever had the focus keeps it. */
+/** New children; whoever had the focus keeps it.
+ * @param {HTMLElement} parent
+ * @param {HTMLElement[]} children
+ * @param {(node: any) => string} nameOf */
 function keepFocus(parent, children, nameOf) {
   const held = parent.contains(document.activeElement) && nameOf(document.activeElement);
   parent.replaceChildren(...children);
