@@ -1,4 +1,4 @@
-"""The explorer in Chromium: its numbers against the library, and everything a visitor may do."""
+"""The explorer in Chromium: everything a visitor may do. Its numbers: tests/ui/test_javascript.py."""
 
 import base64
 import io
@@ -9,174 +9,14 @@ import runpy
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
-from support.payloads import SHAPES, Decoded, explain
+from support.payloads import explain
 
 from vit_demo import attention
 from vit_demo.ui import explorer, payload
 
-STATE = {"map": "head_rollout", "layer": 2, "head": 1, "query": None, "direction": "from"}
-STATE |= {"below": "mean", "residual": 0.5, "discard": 0.0}
-
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-
-# Its numbers
-
-
-@pytest.fixture(scope="module")
-def calculator(browser):
-    """An empty page with the script: a function of a blob and states, giving token vectors."""
-    page = browser.new_page()
-    page.add_script_tag(content=explorer.script())
-    bytes_of = "Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer"
-
-    def calculate(blob: bytes, states: list[dict], rows: dict | None = None) -> list[torch.Tensor]:
-        fetched = [[list(q) if q else q, text(blob)] for q, blob in (rows or {}).items()]
-        lists = page.evaluate(
-            f"""([blob, states, fetched]) => {{
-                const open = (text) => {bytes_of};
-                const maps = ViTExplorer.maths.createMaps(ViTExplorer.decode(open(blob)));
-                for (const [query, rows] of fetched) maps.remember(query, open(rows));
-                return states.map((state) => {{
-                    const v = maps.mapOf(state, state.query);
-                    return v && Array.from(v);
-                }});
-            }}""",
-            [text(blob), states, fetched],
-        )
-        return [v and torch.tensor(v, dtype=torch.float32) for v in lists]
-
-    yield calculate
-    page.close()
-
-
-def text(blob: bytes) -> str:
-    return base64.b64encode(blob).decode()
-
-
-def library(e, state: dict) -> torch.Tensor:
-    """The same map from the library."""
-    layer, head, query = state["layer"], state["head"], state["query"]
-    query = tuple(query) if query else None
-    settings = {"query": query, "residual": state["residual"], "discard": state["discard"]}
-    if state["map"] == "rollout":
-        return e.rollout(layer, fusion=head, tokens=True, **settings)
-    if state["map"] == "attention":
-        return e.attention(layer, head, query, direction=state["direction"], tokens=True)
-    maps = e.head_rollouts(layer, below=state["below"], tokens=True, **settings)
-    across = {"mean": lambda x: x.mean(dim=0), "max": lambda x: x.amax(dim=0)}
-    across["min"] = lambda x: x.amin(dim=0)
-    return across[head](maps) if isinstance(head, str) else maps[head]
-
-
-def all_states(discards=(0.0, 0.35, 0.9)) -> list[dict]:
-    states = []
-    for query, layer in itertools.product((None, [1, 2]), (0, 3)):
-        place = STATE | {"query": query, "layer": layer}
-        for head, direction in itertools.product((2, "mean", "max", "min"), ("from", "to")):
-            states.append(place | {"map": "attention", "head": head, "direction": direction})
-        for discard, residual in itertools.product(discards, (0.0, 0.5, 0.8)):
-            place = place | {"discard": discard, "residual": residual}
-            states += [place | {"map": "rollout", "head": head} for head in ("mean", "max", "min")]
-            for head, below in itertools.product((0, "mean", "max", "min"), ("mean", "same")):
-                states.append(place | {"head": head, "below": below})
-    return states
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_maths_is_the_librarys(shape, calculator):
-    """Given the same attention (decoded from the payload), every map is the same."""
-    e = explain(**SHAPES[shape])
-    same_input, states = Decoded(e), all_states()
-    for state, found in zip(states, calculator(payload.payload(e), states), strict=True):
-        expected = library(same_input, state)
-        torch.testing.assert_close(
-            found, expected, rtol=1e-4, atol=2e-6, msg=f"{state}: {found} is not {expected}"
-        )
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_bytes_are_fine_enough(shape, calculator):
-    """Against the true attention. What rests on the head-mean and on the read-out's rows (16 and
-    32 bits) is right to 1e-4 of the largest value. A byte a value: half a step is 0.4 % of a row's
-    peak, and the row's sum may add as much: 1 % of the largest value, over the heads. (With discard,
-    which of two nearly equal entries goes may differ; that the rule is right is tested above.)"""
-    e, states = explain(**SHAPES[shape]), all_states(discards=(0.0,))
-    for state, found in zip(states, calculator(payload.payload(e), states), strict=True):
-        expected = library(e, state)
-        exact = state["head"] == "mean" and state["map"] == "rollout"
-        exact |= (
-            state["query"] is None
-            and state["direction"] == "from"
-            and (
-                state["map"] == "attention"
-                or (state["map"] == "head_rollout" and state["below"] == "mean")
-            )
-        )
-        by_head = state["map"] != "rollout" and state["head"] == "min"
-        largest = library(e, state | {"head": "max"}).max() if by_head else expected.max()
-        if state["direction"] == "to":  # each entry has the scale of another row
-            largest = e.layer_attention(state["layer"]).max()
-        off = (found - expected).abs().max() / largest
-        assert off <= (1e-4 if exact else 0.01), (state, float(off))
-
-
-@pytest.mark.parametrize("shape", ["class token", "registers"])
-def test_lean_data_give_the_same_maps(shape, calculator, monkeypatch):
-    e = explain(**SHAPES[shape])
-    monkeypatch.setattr(payload, "FULL_LIMIT", e.recording.mean_attention.numel())
-    rows = {query: payload.query_rows(e, query) for query in (None, (1, 2))}
-    states = [s for s in all_states((0.0, 0.35)) if s["below"] == "mean"]
-    states = [s for s in states if s["map"] != "rollout" or s["head"] == "mean"]
-    for state, found in zip(states, calculator(payload.payload(e), states, rows), strict=True):
-        expected = library(e, state)
-        # sums of codes of 16 bits: 1e-4 of the largest value
-        assert (found - expected).abs().max() <= 1e-4 * expected.max() + 1e-6, state
-    # without the rows, the mean of the heads is still known; a single head is not
-    place = STATE | {"query": [1, 2]}
-    known, unknown = calculator(payload.payload(e), [place | {"head": "mean"}, place])
-    torch.testing.assert_close(known, e.rollout(2, query=(1, 2), tokens=True), rtol=1e-3, atol=1e-5)
-    assert unknown is None
-
-
-@pytest.mark.parametrize("readout", [None, [0, 1], [0, 2]])
-def test_discard_is_the_librarys_with_many_equal_entries(readout, browser):
-    """Of equal entries the first ones go, as a stable sort has it; zeros are entries, too."""
-    N, generator = 23, torch.Generator().manual_seed(0)
-    levels = torch.tensor([0, 1e-9, 0.1, 0.1, 0.25, 1])
-    A = levels[torch.randint(len(levels), (N, N), generator=generator)]
-    A[3], A[4] = 0, 0.5
-    page = browser.new_page()
-    page.add_script_tag(content=explorer.script())
-    call = """([rows, ratio, readout]) => {
-        const discard = ViTExplorer.maths.discarder(rows.length, readout);
-        return rows.map((row, i) => {
-            const out = Float32Array.from(row);
-            discard(out, i, ratio);
-            return Array.from(out);
-        });
-    }"""
-    for ratio in (0.0, 0.02, 0.1, 0.33, 0.5, 0.77, 0.95, 0.99):
-        found = torch.tensor(page.evaluate(call, [A.tolist(), ratio, readout]))
-        expected = attention.discard_smallest(A, ratio, slice(*readout) if readout else None)
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=0)
-    page.close()
-
-
-def test_smooth_is_pillows_bicubic(browser):
-    heat = np.random.default_rng(1).random((5, 7), dtype=np.float32)
-    page = browser.new_page()
-    page.add_script_tag(content=explorer.script())
-    call = "(v) => Array.from(ViTExplorer.maths.enlarge(v, 5, 7, 40, 56))"
-    found = np.array(page.evaluate(call, heat.ravel().tolist())).reshape(40, 56)
-    expected = Image.fromarray(heat).resize((56, 40), Image.Resampling.BICUBIC)
-    np.testing.assert_allclose(found, np.asarray(expected), atol=1e-5)
-    page.close()
-
-
-# What a visitor does
 
 ROOT = "document.querySelector('.vitx')"
 

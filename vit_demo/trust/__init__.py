@@ -7,9 +7,10 @@ from vit_demo.trust.curves import Trust, trust, trust_all
 from vit_demo.trust.methods import METHODS, check_method, method_maps, random_map
 from vit_demo.trust.progress import Cancelled, Progress
 from vit_demo.trust.randomisation import RandomWeights, random_weights, spearman
-from vit_demo.trust.removal import REMOVALS
+from vit_demo.trust.removal import FILLS, REMOVALS
 
 __all__ = [
+    "FILLS",
     "METHODS",
     "REMOVALS",
     "Cancelled",

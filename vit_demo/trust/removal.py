@@ -13,7 +13,8 @@ from vit_demo.explain import Explanation
 from vit_demo.validate import choice, shown
 from vit_demo.view import to_tensor
 
-REMOVALS = ("tokens", "black", "blur")
+FILLS = ("black", "blur")  # what stands where a patch is painted over
+REMOVALS = ("tokens", *FILLS)
 Predict = Callable[[Tensor], Tensor]  # numbers of the patches left (B, K) -> probabilities (B,)
 
 

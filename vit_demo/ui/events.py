@@ -112,7 +112,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
                 ui.frame: frame_html(explanation, language),
                 ui.answer: answer_html(explanation, language),
                 ui.explorer: {"id": id, "url": server.url(id)} | ({"state": wish} if wish else {}),
-                ui.why: section_value(id, explanation),
+                ui.trust: section_value(id, explanation),
                 ui.take: take_html(shown, language),
                 ui.message: "",
                 ui.shown: shown,
@@ -130,7 +130,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     spoken = list(speak(ui, server, "en", None))
     quiet = {"api_visibility": "private"}
     inputs = [ui.source, ui.upload, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
-    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, ui.explorer, ui.why]
+    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, ui.explorer, ui.trust]
     outputs += [ui.take, ui.message, ui.shown, ui.wish]
     gr.on(
         [ui.source.change, ui.fit.input, ui.ready.change],

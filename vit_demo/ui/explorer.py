@@ -1,9 +1,9 @@
 """The attention explorer: one picture, every map of it, in the browser.
 
-`payload.py` packs what one forward pass left behind into one blob. `static/explorer_maths.js` decodes it
-and computes each map by itself (the same definitions as `attention.py`), so that layer, head, patch and
-every setting change without asking the server. The same JavaScript serves two places: a Gradio
-component (`make_explorer`) and a page that works from a file (`standalone_html`).
+`payload.py` packs what one forward pass left behind into one blob. `static/explorer/maps.js` computes
+each map from it (the same definitions as `attention.py`), so that layer, head, patch and every setting
+change without asking the server. The same JavaScript serves two places: a Gradio component
+(`make_explorer`) and a page that works from a file (`standalone_html`).
 """
 
 import base64
@@ -17,22 +17,13 @@ import matplotlib
 import numpy as np
 
 from vit_demo.explain import Explanation
-from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES
+from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, SCHEMA
 from vit_demo.ui.payload import class_maps, payload
-from vit_demo.ui.static import read_static
+from vit_demo.ui.static import joined, mount_script, read_static
 from vit_demo.ui.texts import EXPLORER_TEXTS
 
 if TYPE_CHECKING:
     import gradio as gr
-
-SCRIPTS = (
-    "maths",
-    "draw",
-    "state",
-    "controls",
-    "picture",
-    "wall",
-)  # explorer_*.js, then explorer.js
 
 
 def make_explorer(
@@ -59,17 +50,11 @@ def make_explorer(
     def explorer_classes(request: dict) -> dict:
         return fetch_classes(request)
 
-    start = """
-        const words = {...SETUP, trigger, props, watch,
-            ask: (request) => server.explorer_rows(request),
-            askClasses: (request) => server.explorer_classes(request)};
-        ViTExplorer.mountComponent(element.querySelector(".vitx"), words);
-    """
     options.setdefault("language", None)
     return gr.HTML(
         value=options.pop("value", None),
         html_template='<div class="vitx"></div>',
-        js_on_load=f"{script()}\nconst SETUP = {setup()};\n{start}",
+        js_on_load=mount_script("explorer/component.js", setup()),
         apply_default_css=False,
         elem_id=elem_id,
         server_functions=[explorer_rows, explorer_classes],
@@ -107,8 +92,11 @@ def standalone_html(
 <main><h1>{title}</h1><div class="vitx vitx-auto"></div></main>
 <script type="text/plain" id="vitx-data">{data}</script>
 <script>
-{script()}
-ViTExplorer.mountPage(document.querySelector(".vitx"), {setup()}, {options});
+(() => {{
+"use strict";
+{joined("explorer/index.js")}
+mountPage(document.querySelector(".vitx"), {setup()}, {options});
+}})();
 </script>
 </body>
 </html>
@@ -116,20 +104,13 @@ ViTExplorer.mountPage(document.querySelector(".vitx"), {setup()}, {options});
 
 
 @cache
-def script() -> str:
-    """The JavaScript files one after the other, in a function: it leaves only `ViTExplorer` behind."""
-    names = [*(f"explorer_{part}.js" for part in SCRIPTS), "explorer.js"]
-    files = "\n".join(map(read_static, names))
-    return f'(() => {{\n"use strict";\n\n{files}}})();\n'
-
-
-@cache
 def setup() -> str:
-    """What the script needs besides the data: its looks, its words, its colours. As JSON."""
+    """What the explorer needs besides the data: its looks, words, colours and settings. As JSON."""
     colours = {name: colour_table(name) for name in COLOUR_MAPS}
     colours["difference"] = colour_table(DIFFERENCES)
-    words = {"css": read_static("explorer.css"), "texts": EXPLORER_TEXTS, "colours": colours}
-    return json.dumps(words, ensure_ascii=False).replace("<", "\\u003c")
+    css = read_static("explorer/explorer.css")
+    given = {"css": css, "texts": EXPLORER_TEXTS, "colours": colours, "schema": SCHEMA}
+    return json.dumps(given, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def colour_table(name: str) -> str:

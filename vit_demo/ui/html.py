@@ -113,7 +113,7 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
 
 
 def search_html(count: int, language: str) -> str:
-    """A field that finds any label of the model; `answer.js` fills its list."""
+    """A field that finds any label of the model; `page/search.js` fills its list."""
     text = words(language)
     label, none = escape(text["search_all"].format(count=count)), escape(text["search_none"])
     return (
@@ -126,7 +126,7 @@ def search_html(count: int, language: str) -> str:
 
 
 def take_html(shown: dict | None, language: str) -> str:
-    """Files and links. The button's data say what to make; `page.js` asks the server for it."""
+    """Files and links. The button's data say what to make; `page/takeaway.js` asks the server for it."""
     text, shown = words(language), shown or {}
     off = "" if shown.get("id") else " disabled"
     buttons = "".join(

@@ -24,14 +24,14 @@ from vit_demo.ui.html import (
     take_html,
 )
 from vit_demo.ui.models import kind_of, model_choices
-from vit_demo.ui.static import read_static
+from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import words
 
 
 def lay_out(server: Server, default: str) -> SimpleNamespace:
     """What stands where. The words are English until the browser says otherwise."""
-    text, script = words("en"), read_static("page.js")
+    text = words("en")
     ui = SimpleNamespace()
     ui.source = gr.Textbox(visible="hidden", elem_id="source", container=False)
     ui.ready = gr.Textbox(default, visible="hidden", elem_id="ready", container=False)
@@ -54,12 +54,10 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
         ui.language = HTML(
             "en",
             html_template=LANGUAGE_TEMPLATE,
-            js_on_load=f"{script}\nlanguageSwitch(element, props, trigger, watch);",
+            js_on_load=mount_script("page/language.js"),
             elem_id="language",
         )
-        ui.link = HTML(
-            link_html("en"), js_on_load=f"{script}\nlinkButton(element);", elem_id="link"
-        )
+        ui.link = HTML(link_html("en"), js_on_load=mount_script("page/link.js"), elem_id="link")
     with gr.Row(elem_id="stage"):
         with gr.Column(elem_id="left", scale=0, min_width=320):
             ui.heading_1 = HTML(step(1, text["step_picture"]))
@@ -67,7 +65,7 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 ui.pad = HTML(
                     None,  # the drawing, as a data URL
                     html_template=PAD_TEMPLATE,
-                    js_on_load=f"{script}\ndrawingPad(element, props, trigger);",
+                    js_on_load=mount_script("page/pad.js"),
                     draw=text["draw"],
                     erase=text["erase"],
                     elem_id="pad",
@@ -84,14 +82,12 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                     elem_id="picture",
                     height=240,
                 )
-            ui.frame = HTML(
-                "", js_on_load=f"{script}\nframeOverPicture(element, watch);", elem_id="frame"
-            )
+            ui.frame = HTML("", js_on_load=mount_script("page/frame.js"), elem_id="frame")
             ui.message = HTML("", elem_id="message")
             ui.strip = HTML(
                 None,  # the name of the example on the page
                 html_template="${items}",
-                js_on_load=f"{script}\nexampleStrip(element, props, trigger, watch);",
+                js_on_load=mount_script("page/examples.js"),
                 items=strip_html("en", "photo"),
                 elem_id="strip",
             )
@@ -100,7 +96,7 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             ui.status = HTML("", elem_id="status")  # the queue and the clock, while the model runs
             ui.answer = HTML(
                 answer_html(None, "en"),
-                js_on_load=f"{read_static('answer.js')}\nanswerList(element, server, watch);",
+                js_on_load=mount_script("page/answer.js"),
                 server_functions=[ask.answering(server, ask.all_labels)],
                 elem_id="answer",
             )
@@ -112,14 +108,14 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
     with gr.Column(elem_id="trust"):
         ui.heading_4 = HTML(step(4, text["step_trust"]))
         ui.working = HTML("", elem_id="working")  # the queue and the clock of the long questions
-        ui.why = questions.make_section(
+        ui.trust = questions.make_section(
             [ask.answering(server, question) for question in (ask.method_maps, ask.without)]
         )
     with gr.Row(elem_id="cards"):
         ui.what = HTML(card(text["what_title"], text["what"]), elem_id="what")
         ui.take = HTML(
             take_html(None, "en"),
-            js_on_load=f"{script}\ntakeAway(element, server, watch);",
+            js_on_load=mount_script("page/takeaway.js"),
             server_functions=[ask.files_on_demand(server)],
             elem_id="take",
         )
@@ -138,7 +134,7 @@ def nothing(ui: SimpleNamespace, language: str) -> dict:
         ui.frame: frame_html(None, language),
         ui.answer: answer_html(None, language),
         ui.explorer: None,
-        ui.why: None,
+        ui.trust: None,
         ui.take: take_html(None, language),
         ui.message: "",
         ui.shown: None,
@@ -168,7 +164,7 @@ def speak(ui: SimpleNamespace, server: Server, language: str, shown: dict | None
         ui.heading_3: step(3, text["step_explorer"]),
         ui.explorer: gr.update(language=language),
         ui.heading_4: step(4, text["step_trust"]),
-        ui.why: gr.update(language=language),
+        ui.trust: gr.update(language=language),
         ui.what: card(text["what_title"], text["what"]),
         ui.take: take_html(shown, language),
         ui.about: about_html(language),

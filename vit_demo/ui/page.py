@@ -66,6 +66,6 @@ def build(server: Server, default: str) -> gr.Blocks:
     with Blocks(title="ViT Demo", analytics_enabled=False, fill_width=True) as demo:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
-        connect_section(ui.why, ui.working, server)
+        connect_section(ui.trust, ui.working, server)
         add_api(server, default)
     return demo.queue(max_size=MOST_WAITING)

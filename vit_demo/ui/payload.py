@@ -1,8 +1,7 @@
 """One picture's explanation as one binary blob, from which the browser computes every map by itself.
 
-The blob: b"VITX", the header's length (uint32), a JSON header, then little-endian arrays at the
-offsets that the header names, each at a multiple of 4 bytes. Attention is stored in few bits with
-a square-root law, which keeps small values apart:
+The blob is a safetensors file; what is not an array stands in its metadata as JSON. Attention is stored
+in few bits with a square-root law, which keeps small values apart:
 
     value = (code / most) ** 2 * scale      most: 255 or 65535; one scale a row, so that it sums to 1
 
@@ -17,8 +16,10 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
+import safetensors.numpy
 import torch
 from PIL import Image
+from safetensors import SafetensorError
 from torch import Tensor
 
 from vit_demo.attention import attention_distance, attention_entropy
@@ -26,7 +27,7 @@ from vit_demo.explain import Explanation, Query
 from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.trust.methods import random_map
 
-MAGIC = b"VITX"
+HEADER = "explanation"  # the key of our own header in the metadata
 FULL_LIMIT = 8_000_000  # values of attention up to which all of it is sent
 FUSED_LIMIT = 2_000_000  # the same for the strongest and the weakest of the heads
 CRISP_SIDE = 64  # pictures up to this side are shown with their pixels as blocks, and kept lossless
@@ -41,7 +42,7 @@ def payload(explanation: Explanation) -> bytes:
     wide = mean.numel() <= FULL_LIMIT
     arrays = {
         "picture": np.frombuffer(picture, np.uint8),
-        "rows": e.recording.readout_attention.numpy(),
+        "readout": e.recording.readout_attention.numpy(),
         **coded("mean", mean, np.uint16 if wide else np.uint8),
         **heads_of(e, full),
     }
@@ -53,7 +54,7 @@ def payload(explanation: Explanation) -> bytes:
         "grid": list(e.grid),
         "patch": list(e.view.patch_size),
         "prefix": e.config.prefix,
-        "readout": list(e.readout_tokens.indices(e.N)[:2]),
+        "readout_tokens": list(e.readout_tokens.indices(e.N)[:2]),
         "pool": e.config.pool,
         "fit": e.view.fit,
         "full": full,
@@ -140,28 +141,19 @@ def picture_bytes(picture: Image.Image) -> tuple[bytes, str]:
 
 
 def pack(header: dict, arrays: dict[str, np.ndarray]) -> bytes:
-    """Header and arrays in one blob; `unpack` is its inverse."""
-    entries, blocks, offset = {}, [], 0
-    for name, array in arrays.items():
-        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-        entries[name] = {"dtype": str(array.dtype), "shape": list(array.shape), "offset": offset}
-        blocks += [array.tobytes(), bytes(-array.nbytes % 4)]
-        offset += array.nbytes + -array.nbytes % 4
-    text = json.dumps(header | {"arrays": entries}, ensure_ascii=False).encode()
-    text += b" " * (-len(text) % 4)  # the arrays begin at a multiple of 4, too
-    return b"".join([MAGIC, len(text).to_bytes(4, "little"), text, *blocks])
+    """Header and arrays in one blob; `unpack` is its inverse. safetensors puts the widest numbers
+    first, so that each array begins where the browser may read it in place."""
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return safetensors.numpy.save(arrays, {HEADER: json.dumps(header, ensure_ascii=False)})
 
 
 def unpack(blob: bytes) -> tuple[dict, dict[str, np.ndarray]]:
     """What `pack` packed: the header and the arrays."""
-    if blob[:4] != MAGIC:
-        raise ValueError("These are not the explorer's data; make them with payload().")
-    start = 8 + int.from_bytes(blob[4:8], "little")
-    header = json.loads(blob[8:start])
-    arrays = {}
-    for name, entry in header.pop("arrays").items():
-        shape, dtype = entry["shape"], np.dtype(entry["dtype"])
-        count = int(np.prod(shape))
-        flat = np.frombuffer(blob, dtype, count, start + entry["offset"])
-        arrays[name] = flat.reshape(shape)
+    try:
+        arrays = safetensors.numpy.load(blob)
+        start = 8 + int.from_bytes(blob[:8], "little")
+        header = json.loads(json.loads(blob[8:start])["__metadata__"][HEADER])
+    except (SafetensorError, KeyError) as error:
+        message = "These are not the explorer's data; make them with payload()."
+        raise ValueError(message) from error
     return header, arrays

@@ -1,5 +1,5 @@
 """Can I trust this map? The long questions: each takes many forward passes, and one at a time is
-answered, in Gradio's queue. The browser's side is in `why*.js`.
+answered, in Gradio's queue. The browser's side is in `static/trust/`.
 
 The library works in a thread and reports how far it is; `watched` passes that on as a generator.
 When the generator is closed (somebody pressed Cancel, or closed the page) the work is told to stop,
@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 
 import gradio as gr
 from torch import Tensor
@@ -25,11 +25,10 @@ from vit_demo.map_settings import settings_from
 from vit_demo.trust import Progress, knockout
 from vit_demo.ui.html import HTML
 from vit_demo.ui.runner import TooSlow
-from vit_demo.ui.static import read_static
+from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import TRUST_TEXTS, one_sentence, words
 
-SCRIPTS = ("why_chart", "why_strip", "why_random", "why_knockout", "why")
 SECONDS = 300  # nobody else can ask meanwhile
 log = logging.getLogger("vit_demo")
 
@@ -157,21 +156,21 @@ def work(server: Server, request: dict) -> Iterator[dict]:
 def make_section(server_functions: list[Callable], elem_id: str = "why") -> gr.HTML:
     """The section. Its value is None or {"id", "classes"}: which explanation, how many labels. Its
     property `news` is what `work` yields; it triggers `submit` with a request, and `stop`."""
+    setup = {
+        "texts": TRUST_TEXTS,
+        "methods": list(faithful.METHODS),
+        "removals": faithful.REMOVALS,
+        "fills": faithful.FILLS,
+    }
     return HTML(
         None,
         html_template='<div class="why"></div>',
-        js_on_load=f"{script()}\nmountWhy(element.querySelector('.why'), {{ props, watch, trigger, "
-        f"server, texts: {json.dumps(TRUST_TEXTS, ensure_ascii=False)} }});",
+        js_on_load=mount_script("trust/index.js", json.dumps(setup, ensure_ascii=False)),
         server_functions=server_functions,
         elem_id=elem_id,
         news=None,
         language="en",
     )
-
-
-@cache
-def script() -> str:
-    return "\n".join(read_static(f"{name}.js") for name in SCRIPTS)
 
 
 def section_value(id: str, explanation: Explanation) -> dict:
@@ -190,7 +189,7 @@ def connect_section(section: gr.HTML, status: gr.HTML, server: Server) -> None:
         ask,
         None,
         section,
-        concurrency_id="why",
+        concurrency_id="trust",
         concurrency_limit=1,
         show_progress_on=status,
         **quiet,

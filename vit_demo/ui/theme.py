@@ -6,6 +6,7 @@ from starlette.middleware import Middleware
 from vit_demo.embedded import ASSETS
 from vit_demo.ui.guard import BlockedEndpoints
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
+from vit_demo.ui.modules import module_route, preload_links
 from vit_demo.ui.static import STATIC
 
 
@@ -13,12 +14,16 @@ def launch_options() -> dict:
     """What `demo.launch` needs besides host and port."""
     return {
         "theme": theme(),
-        "css_paths": [STATIC / "page.css", STATIC / "why.css"],
+        "css_paths": [STATIC / "page" / "page.css", STATIC / "trust" / "trust.css"],
         "allowed_paths": [str(ASSETS / "examples")],  # wherever the app was started
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
-        "app_kwargs": {"middleware": [Middleware(BlockedEndpoints), Middleware(BodyLimit)]},
+        "head": preload_links(),
+        "app_kwargs": {
+            "routes": [module_route()],
+            "middleware": [Middleware(BlockedEndpoints), Middleware(BodyLimit)],
+        },
         "state_session_capacity": MOST_SESSIONS,
         "show_error": False,
         "quiet": True,

@@ -42,6 +42,7 @@ PAGE = {
     "hub": "{name} could not be downloaded: the model hub cannot be reached.",
     "model_kept": "Still using {kept}.",
     "failed": "Something went wrong in step 1. Try once more, or choose another picture.",
+    "script_failed": "This part of the page did not load; reload the page.",
     "failed_answer": "Something went wrong here. Try once more, or choose the picture again in step 1.",
     "gone": "This picture is no longer kept on the server. Choose it again in step 1.",
     "what_title": "What am I looking at?",

@@ -1,22 +1,48 @@
+// @ts-check
 // The wall of heads: every layer and head as a small map, on one colour scale.
 // `explorer.wall`: layers[l][h] are the maps' values, order[k] is the [layer, head] of tile k.
 
-const emptyWall = () => (
-  { key: null, job: null, layers: [], scale: null, layout: null, order: [], hover: null });
+import { fitCanvas, frame, scaleOf } from "./draw.js";
+import { ARROWS, announce } from "./elements.js";
+import { showLegend } from "./legend.js";
+import { patchIndex } from "./picture.js";
+import { contactSheet, tileAt, tilePlace, wallLayout } from "./sheets.js";
+import { isClass, isOne } from "./state.js";
+import { tileName } from "./words.js";
 
-// ---- Computing
+export const emptyWall = () => ({
+  key: null,
+  job: null,
+  layers: [],
+  scale: null,
+  layout: null,
+  order: [],
+  hover: null,
+});
 
-/** All heads of all layers, a few milliseconds at a time, from the last layer down. */
-function prepareWall(explorer) {
+/** All heads of all layers, a few milliseconds at a time, from the last layer down.
+ * @param {Explorer} explorer */
+export function prepareWall(explorer) {
   const { root, data, maps, state, wall, load } = explorer;
   if (!data) return;
   const { map, direction, query, below, residual, discard } = state;
-  const key = JSON.stringify([load, map === "attention", direction, query, below, residual, discard]);
+  const key = JSON.stringify([
+    load,
+    map === "attention",
+    direction,
+    query,
+    below,
+    residual,
+    discard,
+  ]);
   if (wall.key === key) return;
-  const job = {}, began = performance.now(), fresh = [];
+  const job = {},
+    began = performance.now(),
+    fresh = [];
   wall.key = key;
   wall.job = job;
-  let busy = 0, layer = maps.L - 1;
+  let busy = 0,
+    layer = maps.L - 1;
   const work = () => {
     if (wall.job !== job || !root.isConnected) return;
     const start = performance.now();
@@ -27,49 +53,66 @@ function prepareWall(explorer) {
     }
     busy += performance.now() - start;
     if (layer < 0) return finishWall(explorer, fresh, busy);
-    if (performance.now() - began > 120) { // a large model: show what is there
-      fresh.forEach((heads, l) => { wall.layers[l] = heads; });
-      draw(explorer, "tiles");
+    if (performance.now() - began > 120) {
+      // a large model: show what is there
+      fresh.forEach((heads, l) => {
+        wall.layers[l] = heads;
+      });
+      explorer.draw("tiles");
     }
     setTimeout(work);
   };
   setTimeout(work);
 }
 
-/** A layer's maps, (H x N), as one list of patches for each head. */
+/** A layer's maps, (H x N), as one list of patches for each head.
+ * @param {Vector} all
+ * @param {Maps} maps */
 function splitHeads(all, { H, N, P }) {
   return Array.from({ length: H }, (_, head) => all.subarray(head * N + P, (head + 1) * N));
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {Vector[][]} layers
+ * @param {number} busy */
 function finishWall(explorer, layers, busy) {
-  const { root, state, wall } = explorer, own = state.query ? patchIndex(explorer, state.query) : -1;
+  const { root, state, wall } = explorer,
+    own = state.query ? patchIndex(explorer, state.query) : -1;
   wall.layers = layers;
   wall.scale = scaleOf(layers.flat(), 0.99, own); // a few peaks must not darken all the rest
   root.dataset.wallMs = busy.toFixed(1);
   root.dataset.wall = String(1 + Number(root.dataset.wall || 0));
-  draw(explorer, "tiles", ...(state.scale === "shared" ? ["picture"] : []));
+  explorer.draw("tiles");
+  if (state.scale === "shared") explorer.draw("picture");
 }
 
+/** @param {Explorer} explorer */
 function tileOrder({ data, maps, state }) {
-  const order = [], entropy = ([layer, head]) => data.arrays.entropy[layer * maps.H + head];
+  const order = [],
+    entropy = ([layer, head]) => data.arrays.entropy[layer * maps.H + head];
   for (let layer = maps.L - 1; layer >= 0; layer--) {
     for (let head = 0; head < maps.H; head++) order.push([layer, head]);
   }
   return state.sort === "focus" ? order.sort((a, b) => entropy(a) - entropy(b)) : order;
 }
 
-// ---- Drawing
-
-function drawWall(explorer) {
-  const { root, data, maps, state, wall, ui } = explorer, width = ui.wallBox.clientWidth;
+/** @param {Explorer} explorer */
+export function drawWall(explorer) {
+  const { root, data, maps, state, wall, ui } = explorer,
+    width = ui.wallBox.clientWidth;
   if (!data || width < 40) return;
-  const began = performance.now(), [w, h] = data.picture.size;
+  const began = performance.now(),
+    [w, h] = data.picture.size;
   wall.layout = wallLayout(maps.L, maps.H, h / w, width, width < 480 ? 640 : 680);
   wall.order = tileOrder(explorer);
-  const { layout } = wall, context = ui.wall.getContext("2d");
-  const ratio = fitCanvas(ui.wall, layout.width, layout.height), style = getComputedStyle(root);
-  const [ink, muted, accent, paper] = ["ink", "muted", "accent", "paper"].map(
-    (name) => style.getPropertyValue(`--vx-${name}`));
+  const { layout } = wall,
+    context = ui.wall.getContext("2d");
+  const ratio = fitCanvas(ui.wall, layout.width, layout.height),
+    style = getComputedStyle(root);
+  const [ink, muted, accent, paper] = ["ink", "muted", "accent", "paper"].map((name) =>
+    style.getPropertyValue(`--vx-${name}`),
+  );
   Object.assign(ui.wall.style, { width: `${layout.width}px`, height: `${layout.height}px` });
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
@@ -82,8 +125,17 @@ function drawWall(explorer) {
   root.dataset.tilesMs = (performance.now() - began).toFixed(2);
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} ratio */
 function drawTiles({ data, maps, state, wall, tables }, context, ratio) {
-  const { layout: { w, h }, layers, scale } = wall, [rows, cols] = data.grid;
+  const {
+      layout: { w, h },
+      layers,
+      scale,
+    } = wall,
+    [rows, cols] = data.grid;
   const sheet = contactSheet(layers, maps.L, maps.H, data.grid, tables[state.colours], scale);
   context.imageSmoothingEnabled = w * ratio < cols; // too small for whole pixels
   context.imageSmoothingQuality = "high";
@@ -93,8 +145,17 @@ function drawTiles({ data, maps, state, wall, tables }, context, ratio) {
   });
 }
 
-/** The layers' numbers at the left, the heads' above each block. */
+/** The layers' numbers at the left, the heads' above each block.
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} ink
+ * @param {string} muted */
 function drawNumbers({ maps, state, wall: { layout } }, context, ink, muted) {
+  /**
+   * @param {number} k
+   * @param {boolean} chosen
+   * @param {number} x
+   * @param {number} y */
   const write = (k, chosen, x, y) => {
     context.fillStyle = chosen ? ink : muted;
     context.fillText(String(k + 1), x, y);
@@ -106,15 +167,22 @@ function drawNumbers({ maps, state, wall: { layout } }, context, ink, muted) {
     write(layer, layer === state.layer, x - 7, y + layout.h / 2);
   }
   context.textAlign = "center";
-  for (let block = 0; block < layout.blocks; block++) for (let head = 0; head < maps.H; head++) {
-    const [x] = tilePlace(layout, block * layout.lines * maps.H + head);
-    write(head, head === state.head, x + layout.w / 2, 6);
-  }
+  for (let block = 0; block < layout.blocks; block++)
+    for (let head = 0; head < maps.H; head++) {
+      const [x] = tilePlace(layout, block * layout.lines * maps.H + head);
+      write(head, head === state.head, x + layout.w / 2, 6);
+    }
 }
 
-/** Around the chosen head, or layer, and the tile under the pointer. */
+/** Around the chosen head, or layer, and the tile under the pointer.
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} ink
+ * @param {string} accent
+ * @param {string} paper */
 function drawFrames({ maps, state, wall }, context, ink, accent, paper) {
-  const { layout, order, hover } = wall, { w, h, gap } = layout;
+  const { layout, order, hover } = wall,
+    { w, h, gap } = layout;
   order.forEach(([layer, head], index) => {
     const [x, y] = tilePlace(layout, index);
     const open = layer === state.layer && head === state.head && !isClass(state);
@@ -127,27 +195,32 @@ function drawFrames({ maps, state, wall }, context, ink, accent, paper) {
   }
 }
 
+/** @param {Explorer} explorer */
 function drawName(explorer) {
   const { root, state, wall, ui, t } = explorer;
-  const chosen = isOne(state.head) ? [state.layer, state.head] : null;
+  /** @type {[number, number] | null} */
+  const chosen = isOne(state.head) ? [state.layer, Number(state.head)] : null;
   const tile = wall.hover === null ? chosen : wall.order[wall.hover];
   ui.name.textContent = tile ? tileName(explorer, tile) : t("wall_hint");
   root.dataset.name = tile ? ui.name.textContent : "";
 }
 
-// ---- Pointer and keys
-
-function listenToWall(explorer) {
-  const canvas = explorer.ui.wall, { wall } = explorer;
+/** @param {Explorer} explorer */
+export function listenToWall(explorer) {
+  const canvas = explorer.ui.wall,
+    { wall } = explorer;
+  /** @param {number | null} index */
   const pointAt = (index) => {
     if (index === wall.hover) return;
     wall.hover = index;
-    draw(explorer, "tiles");
+    explorer.draw("tiles");
   };
+  /** @param {any} event */
   const tileUnder = (event) => {
     if (!explorer.data || !wall.layout) return null;
     const box = canvas.getBoundingClientRect();
-    const x = event.clientX - box.left, y = event.clientY - box.top;
+    const x = event.clientX - box.left,
+      y = event.clientY - box.top;
     const index = tileAt(wall.layout, wall.order.length, x, y);
     return index < 0 ? null : index;
   };
@@ -167,18 +240,29 @@ function listenToWall(explorer) {
   });
 }
 
+/**
+ * @param {Explorer} explorer
+ * @param {[layer: number, head: number]} given */
 function openTile(explorer, [layer, head]) {
-  stopPlaying(explorer);
+  explorer.stopPlaying();
   const raw = explorer.state.map === "attention";
   explorer.set({ layer, head, map: raw ? "attention" : "head_rollout" });
 }
 
-/** To the next tile; when no single head is chosen yet, to the layer's first. */
+/** To the next tile; when no single head is chosen yet, to the layer's first.
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
 function walkWall(explorer, [down, right]) {
-  const { maps, state, wall: { order } } = explorer, head = isOne(state.head) ? state.head : 0;
+  const {
+      maps,
+      state,
+      wall: { order },
+    } = explorer,
+    head = isOne(state.head) ? state.head : 0;
   const at = order.findIndex((tile) => tile[0] === state.layer && tile[1] === head);
   if (!isOne(state.head)) return openTile(explorer, order[at]);
-  const line = Math.floor(at / maps.H) + down, column = (at % maps.H) + right;
+  const line = Math.floor(at / maps.H) + down,
+    column = (at % maps.H) + right;
   if (line < 0 || line >= maps.L || column < 0 || column >= maps.H) return;
   const tile = order[line * maps.H + column];
   openTile(explorer, tile);

@@ -1,0 +1,127 @@
+// Settings: what a link may say, and the Python code that makes the same map.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pythonCall, pythonOf } from "../../vit_demo/ui/static/explorer/python.js";
+import { fitting, isClass, SCHEMA, useSchema } from "../../vit_demo/ui/static/explorer/state.js";
+import { percent } from "../../vit_demo/ui/static/explorer/words.js";
+import { methodOf, stateOf } from "../../vit_demo/ui/static/trust/strip.js";
+import { fixtures } from "./fixtures.js";
+
+useSchema(fixtures.schema);
+const model = { L: 12, H: 6, full: true, fusions: true };
+const top = [
+  ["tabby, tabby cat", 0.6, 3],
+  ["lion", 0.1, 1],
+];
+const picture = { grid: [4, 7], classes: 10, top };
+const fit = (state, change = {}) => fitting(state, { ...model, ...change }, picture);
+const [classMap, otherClassMap] = fixtures.schema.class_maps;
+
+test("nothing asked for gives the defaults, in the last layer", () => {
+  assert.deepEqual(fit({}), { ...fixtures.schema.defaults, layer: 11 });
+  assert.deepEqual(SCHEMA, fixtures.schema);
+});
+
+test("what fits stays as it is", () => {
+  const asked = {
+    map: "attention",
+    layer: 3,
+    head: 5,
+    query: [3, 6],
+    direction: "to",
+    smooth: true,
+  };
+  assert.deepEqual(fit(asked), { ...fixtures.schema.defaults, ...asked });
+  for (const [name, choices] of Object.entries(fixtures.schema.choices)) {
+    for (const choice of choices) {
+      const state = fit({ map: "attention", [name]: choice });
+      assert.equal(state[name], choice, `${name}=${choice}`);
+    }
+  }
+});
+
+test("whatever a link says becomes a state that fits", () => {
+  const wild = { map: "nonsense", layer: 99, head: 42, query: [50, "x"], residual: "0.25" };
+  const more = { discard: 7, opacity: null, smooth: "true", colours: "jet", extra: "<script>" };
+  const state = fit({ ...wild, ...more });
+  assert.deepEqual(Object.keys(state), Object.keys(fixtures.schema.defaults));
+  assert.equal(state.map, fixtures.schema.defaults.map);
+  assert.deepEqual([state.layer, state.head, state.query], [11, 5, null]);
+  assert.deepEqual([state.residual, state.discard, state.opacity], [0.25, 0.99, 0]);
+  assert.deepEqual([state.smooth, state.colours], [true, "inferno"]);
+  assert.equal(fit({ layer: -2 }).layer, 10);
+  assert.equal(fit({ query: [4, 0] }).query, null);
+});
+
+test("a class map has a label, and no patch", () => {
+  const state = fit({ map: classMap, query: [1, 1] });
+  assert.ok(isClass(state));
+  assert.deepEqual([state.label, state.minus, state.query], [3, null, null]);
+  assert.equal(fit({ map: classMap, label: 1, minus: 1 }).minus, null);
+  assert.equal(fit({ map: classMap, label: 1, minus: 10 }).minus, null);
+  assert.equal(fit({ map: otherClassMap, label: 1, minus: 2 }).minus, 2);
+  assert.equal(fit({ map: "random", label: 1, minus: 2 }).minus, null);
+  assert.equal(fit({ map: "rollout", label: 1 }).label, null);
+  const headless = fitting({ map: classMap }, model, { ...picture, classes: 0, top: [] });
+  assert.deepEqual([headless.map, headless.label], [fixtures.schema.defaults.map, null]);
+});
+
+test("rollout has no single head; lean data have no fixed head", () => {
+  assert.equal(fit({ map: "rollout", head: 2 }).head, "mean");
+  assert.equal(fit({ map: "rollout", head: "max" }).head, "max");
+  assert.equal(fit({ map: "rollout", head: "max" }, { fusions: false }).head, "mean");
+  assert.equal(fit({ below: "same" }).below, "same");
+  assert.equal(fit({ below: "same" }, { full: false }).below, "mean");
+  assert.equal(fit({ map: "rollout", direction: "to" }).direction, "from");
+});
+
+test("the Python call has the library's names and arguments", () => {
+  const call = (state) => pythonCall(fit(state));
+  assert.equal(
+    call({ map: "head_rollout", head: 1, layer: 2, query: [1, 3], residual: 0.3 }),
+    "explanation.head_rollouts(2, query=(1, 3), residual=0.3, discard=0)[1]",
+  );
+  assert.equal(
+    call({ head: "max", below: "same", discard: 0.4 }),
+    'explanation.head_rollouts(11, below="same", residual=0.5, discard=0.4).amax(dim=0)',
+  );
+  assert.equal(
+    call({ map: "rollout", head: "min" }),
+    'explanation.rollout(11, fusion="min", residual=0.5, discard=0)',
+  );
+  assert.equal(
+    call({ map: "attention", head: 2, direction: "to", query: [0, 5] }),
+    'explanation.attention(11, head=2, query=(0, 5), direction="to")',
+  );
+  assert.equal(
+    call({ map: classMap, label: 1, minus: 0 }),
+    `explanation.${classMap}(1) - explanation.${classMap}(0)`,
+  );
+  assert.equal(call({ map: "random", label: 0 }), "faithful.random_map(explanation)");
+});
+
+test("names of models and labels cannot break the Python code", () => {
+  const data = { ...picture, model: 'a"b\\c\nd', fit: "crop" };
+  const shown = { scale: { low: 0.001, high: 0.123456789 } };
+  const explorer = { state: fit({}), shown, data, maps: model, classes: new Map() };
+  const lines = pythonOf(/** @type {any} */ (explorer)).split("\n");
+  assert.ok(lines.includes('classifier = vit_demo.load("a\\"b\\\\c\\nd")'), lines.join("\n"));
+  assert.ok(lines.includes("    scale=(0.001, 0.123457),"));
+});
+
+test("a method's settings are recognised again", () => {
+  for (const method of ["raw", "rollout", ...fixtures.schema.class_maps]) {
+    assert.equal(methodOf(fit(stateOf(method, 2)), model.L), method);
+  }
+  assert.equal(methodOf(fit({ map: "rollout", residual: 0.3 }), model.L), "shown");
+  assert.equal(methodOf(fit({ map: "attention", layer: 4 }), model.L), "shown");
+});
+
+test("shares are read with three digits", () => {
+  assert.equal(percent(0.12345), "12.3 %");
+  assert.equal(percent(0.012345), "1.23 %");
+  assert.equal(percent(0.0012345), "0.123 %");
+  assert.equal(percent(0.000001), "< 0.001 %");
+  assert.equal(percent(0), "0 %");
+});

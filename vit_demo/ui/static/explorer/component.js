@@ -1,0 +1,78 @@
+// @ts-check
+// The explorer as a Gradio component.
+
+import { answerOf, componentValue, onTheme } from "../gradio.js";
+import { fromBase64 } from "./blob.js";
+import { mountExplorer } from "./index.js";
+
+/** The value names an address, from which the data are fetched.
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio
+ * @param {Setup} setup */
+export function mount(element, { trigger, props, watch, server }, setup) {
+  const root = /** @type {HTMLElement} */ (element.querySelector(".vitx"));
+  /** @type {ExplorerValue} */
+  let current = {}; // what is shown
+  /** @type {ExplorerValue} */
+  let coming = {}; // what is on its way
+  let turn = 0;
+  /** @param {Patch | null} query */
+  const fetchQueryBlob = async (query) => {
+    const request = { id: current.id, query, language: root.lang };
+    const answer = await answerOf(server.explorer_rows, request);
+    return fromBase64(answer.data).buffer;
+  };
+  /** @param {number[]} labels */
+  const fetchClassMaps = async (labels) => {
+    const request = { id: current.id, labels, language: root.lang };
+    return (await answerOf(server.explorer_classes, request)).classes;
+  };
+  const explorer = mountExplorer(root, {
+    ...setup,
+    language: props.language,
+    fetchQueryBlob,
+    fetchClassMaps,
+    onState: (state) => trigger("change", state),
+    onTheme,
+  });
+
+  /** @param {ExplorerValue} value @param {number} mine */
+  async function load(value, mine) {
+    root.classList.add("vx-busy");
+    try {
+      const response = await fetch(value.url);
+      if (!response.ok) throw new Error(String(response.status));
+      const buffer = await response.arrayBuffer();
+      if (mine !== turn) return;
+      current = value;
+      root.dataset.id = value.id;
+      coming = {};
+      await explorer.show(buffer, value.state || {});
+    } catch {
+      if (mine === turn) explorer.clear(setup.texts[root.lang].failed);
+    } finally {
+      if (mine === turn) root.classList.remove("vx-busy");
+    }
+  }
+
+  function update() {
+    const value = componentValue(props);
+    const mine = ++turn;
+    root.classList.remove("vx-busy");
+    if (!value?.url) {
+      current = {};
+      return explorer.clear();
+    }
+    if (value.id === current.id && value.url === current.url) {
+      return explorer.set(value.state || {});
+    }
+    // The same picture may be named twice before it is here: the second time must not lose the state.
+    const state = value.state ?? (value.id === coming.id ? coming.state : null);
+    coming = { ...value, state };
+    return load(coming, mine);
+  }
+
+  watch("value", update);
+  watch("language", () => explorer.speak(props.language));
+  update();
+}

@@ -1,0 +1,149 @@
+// @ts-check
+// The explorer's numbers: rows and matrices of attention. The definitions are those of `attention.py`,
+// and a test compares the two. A vector has N numbers, prefix tokens first. A matrix is kept transposed,
+// M[j * N + i] = A[i, j], so that v A is a row of dot products.
+
+/** Through one layer, backwards, for `count` vectors: v = (1 - residual) v A + residual v.
+ * @param {Vector} v
+ * @param {number} count
+ * @param {Vector} M
+ * @param {number} N
+ * @param {number} residual */
+export function throughLayer(v, count, M, N, residual) {
+  const out = new Float32Array(v.length),
+    through = 1 - residual;
+  let b = 0;
+  for (; b + 3 < count; b += 4) {
+    // four at once: each number of the matrix is read once for all
+    const p = b * N,
+      q = p + N,
+      r = q + N,
+      s = r + N;
+    for (let j = 0, o = 0; j < N; j++) {
+      let w = 0,
+        x = 0,
+        y = 0,
+        z = 0;
+      for (let i = 0; i < N; i++, o++) {
+        const m = M[o];
+        w += m * v[p + i];
+        x += m * v[q + i];
+        y += m * v[r + i];
+        z += m * v[s + i];
+      }
+      out[p + j] = through * w + residual * v[p + j];
+      out[q + j] = through * x + residual * v[q + j];
+      out[r + j] = through * y + residual * v[r + j];
+      out[s + j] = through * z + residual * v[s + j];
+    }
+  }
+  for (; b < count; b++) {
+    const p = b * N;
+    for (let j = 0, o = 0; j < N; j++) {
+      let w = 0;
+      for (let i = 0; i < N; i++, o++) w += M[o] * v[p + i];
+      out[p + j] = through * w + residual * v[p + j];
+    }
+  }
+  return out;
+}
+
+/** A row sums to 1; of a row of zeros nothing was left, and the token stays where it is.
+ * @param {Vector} row
+ * @param {number} token */
+export function normalise(row, token) {
+  let total = 0;
+  for (let j = 0; j < row.length; j++) total += row[j];
+  if (total > 0) for (let j = 0; j < row.length; j++) row[j] /= total;
+  else {
+    row.fill(0);
+    row[token] = 1;
+  }
+}
+
+/** Hoare's selection: moves the k smallest of the first `count` numbers to the front, the largest
+ * of them last, and returns that one.
+ * @param {Float32Array} numbers
+ * @param {number} count
+ * @param {number} k */
+export function selectSmallest(numbers, count, k) {
+  let low = 0,
+    high = count - 1;
+  while (low < high) {
+    const pivot = numbers[(low + high) >> 1];
+    let i = low,
+      j = high;
+    while (i <= j) {
+      while (numbers[i] < pivot) i++;
+      while (numbers[j] > pivot) j--;
+      if (i <= j) {
+        const swap = numbers[i];
+        numbers[i++] = numbers[j];
+        numbers[j--] = swap;
+      }
+    }
+    if (k - 1 <= j) high = j;
+    else if (k - 1 >= i) low = i;
+    else break;
+  }
+  return numbers[k - 1];
+}
+
+/** Makes discard(row, token, ratio), for rows of N numbers: zero the smallest entries of a token's
+ * row, never the read-out's columns nor the diagonal. Of equal entries the first ones go.
+ *
+ * Every row of every layer comes here when the ratio changes, so nothing is sorted: numbers that are
+ * not negative have the order of their bits, counting the leading bits tells where the limit lies,
+ * and only the few numbers near it are compared.
+ * @param {number} N
+ * @param {[number, number] | null} readout */
+export function discarder(N, readout) {
+  const [start, stop] = readout || [0, 0],
+    LEADING = 21; // sign, exponent, two bits of the fraction
+  const free = new Float32Array(N),
+    bits = new Uint32Array(free.buffer),
+    near = new Float32Array(N);
+  const counts = new Uint32Array((0x7f800000 >>> LEADING) + 1); // up to the bits of Infinity
+
+  return (row, token, ratio) => {
+    free.set(row);
+    free.fill(Infinity, start, stop);
+    free[token] = Infinity;
+    const count = N - (stop - start) - (token >= start && token < stop ? 0 : 1);
+    const gone = Math.floor(Math.fround(count * Math.fround(ratio)));
+    if (gone > 0) {
+      counts.fill(0);
+      for (let j = 0; j < N; j++) counts[bits[j] >>> LEADING]++;
+      let leading = 0,
+        left = gone,
+        close = 0;
+      while (counts[leading] < left) left -= counts[leading++];
+      for (let j = 0; j < N; j++) if (bits[j] >>> LEADING === leading) near[close++] = free[j];
+      const limit = selectSmallest(near, close, left);
+      let ties = 0; // how many of those that equal the limit go
+      for (let k = 0; k < left; k++) if (near[k] === limit) ties++;
+      for (let j = 0; j < N; j++) {
+        if (free[j] < limit || (free[j] === limit && ties-- > 0)) row[j] = 0;
+      }
+    }
+    normalise(row, token);
+  };
+}
+
+/**
+ * @param {Vector} all
+ * @param {number} N
+ * @param {string} how */
+export function acrossHeads(all, N, how) {
+  const out = all.slice(0, N),
+    count = all.length / N;
+  for (let at = 1; at < count; at++) {
+    for (let j = 0; j < N; j++) {
+      const x = all[at * N + j];
+      out[j] =
+        how === "mean" ? out[j] + x : how === "max" ? Math.max(out[j], x) : Math.min(out[j], x);
+    }
+  }
+  if (how === "mean") for (let j = 0; j < N; j++) out[j] /= count;
+  return out;
+}

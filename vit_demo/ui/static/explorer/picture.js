@@ -1,0 +1,268 @@
+// @ts-check
+// The picture with its map: drawing, the tooltip, pointer and keys.
+
+import { drawMap, fitCanvas, framePatch, scaleAround, scaleOf } from "./draw.js";
+import { ARROWS, announce, el } from "./elements.js";
+import { fetchQuery } from "./fetching.js";
+import { showLegend, tableOf } from "./legend.js";
+import { clamp, isClass, same } from "./state.js";
+import { amount, caption, fromOne, queryName } from "./words.js";
+
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
+export const patchIndex = ({ data }, [row, col]) => row * data.grid[1] + col;
+
+/**
+ * @param {Explorer} explorer
+ * @param {Vector} vector */
+export const patchValues = ({ maps }, vector) => vector.subarray(maps.P);
+
+/** @param {Explorer} explorer */
+const pointed = ({ cursor, hover }) => cursor || hover;
+
+/** The query whose map is on screen: a locked one, else the patch under the pointer.
+ * @param {Explorer} explorer */
+function shownQuery(explorer) {
+  const { state, followPointer, peek } = explorer;
+  if (isClass(state)) return null; // its map does not depend on who asks
+  return state.query || !followPointer || peek ? state.query : pointed(explorer);
+}
+
+/** The locked map: what the tooltip's numbers are about.
+ * @param {Explorer} explorer */
+export function baseVector(explorer) {
+  const { state, maps } = explorer,
+    { map, layer, head, direction, below, residual, discard, query } = state;
+  if (isClass(state)) return classVector(explorer);
+  const key = JSON.stringify([map, layer, head, direction, below, residual, discard, query]);
+  if (explorer.base.key !== key) explorer.base = { key, vector: maps.mapOf(state, query) };
+  return explorer.base.vector;
+}
+
+/** The map of a class, or of one class minus another; null while it has not been fetched.
+ * @param {Explorer} explorer */
+function classVector({ state: { map, label, minus }, classes }) {
+  const [plus, less] = [label, minus].map((one) => classes.get(one)?.maps[map]);
+  if (!plus || minus === null) return plus ?? null;
+  return less ? plus.map((value, k) => value - less[k]) : null;
+}
+
+/** The query's map; while its rows are missing, the mean of the heads and a note that says so.
+ * @param {Explorer} explorer
+ * @param {Patch | null} query */
+function vectorAndNote(explorer, query) {
+  const { state, maps, fetchQueryBlob, t } = explorer;
+  const vector = same(query, state.query) ? baseVector(explorer) : maps.mapOf(state, query);
+  if (vector) return { vector, note: "" };
+  if (isClass(state)) return { vector, note: t("loading") };
+  if (fetchQueryBlob) {
+    clearTimeout(explorer.dwellTimer);
+    explorer.dwellTimer = setTimeout(() => fetchQuery(explorer, query), state.query ? 0 : 120);
+  }
+  const mean = maps.mapOf({ ...state, head: "mean", discard: 0, direction: "from" }, query);
+  return { vector: mean, note: t(fetchQueryBlob ? "loading" : "lean_note") };
+}
+
+/** @param {Explorer} explorer */
+export function drawPicture(explorer) {
+  const { root, data, state, wall, ui } = explorer;
+  const began = performance.now(),
+    box = ui.canvas.getBoundingClientRect();
+  const ratio = fitCanvas(ui.canvas, box.width, box.height),
+    context = ui.canvas.getContext("2d");
+  const { width, height } = ui.canvas;
+  if (!data) return context.clearRect(0, 0, width, height);
+  const query = shownQuery(explorer),
+    { vector, note } = vectorAndNote(explorer, query);
+  if (!vector) {
+    // what was there before stays until it comes
+    ui.say.textContent = note;
+    return;
+  }
+  context.clearRect(0, 0, width, height);
+  const values = patchValues(explorer, vector),
+    own = query ? patchIndex(explorer, query) : -1;
+  const shared = state.scale === "shared" && wall.scale && !isClass(state);
+  const scale =
+    state.minus !== null ? scaleAround(values) : shared ? wall.scale : scaleOf([values], 1, own);
+  explorer.shown = { query, vector, values, scale, note };
+  paintPicture(explorer, context, width, height);
+  /**
+   * @param {Patch} patch
+   * @param {string} inner
+   * @param {number} line */
+  const mark = (patch, inner, line) =>
+    framePatch(context, patch, data.grid, width, height, inner, line * ratio);
+  if (query) mark(query, "#fff", 2);
+  const patch = pointed(explorer);
+  if (patch && !same(patch, query)) mark(patch, "#fffc", 1);
+  drawTip(explorer, patch, box);
+  ui.query.textContent = queryName(explorer, query);
+  ui.say.textContent = explorer.trouble || note || caption(explorer);
+  showLegend(explorer, "legend", scale);
+  root.dataset.drawn = String(++explorer.drawn);
+  root.dataset.drawMs = (performance.now() - began).toFixed(2);
+}
+
+/** Picture and map, nothing else: for the screen and for the PNG.
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} width
+ * @param {number} height */
+export function paintPicture(
+  { data, picture, grey, peek, shown, state, tables },
+  context,
+  width,
+  height,
+) {
+  context.imageSmoothingQuality = "high";
+  context.imageSmoothingEnabled = Math.max(...data.picture.size) > data.picture.crisp;
+  context.drawImage(peek ? picture : grey, 0, 0, width, height);
+  if (peek) return;
+  const looks = { ...state, table: tableOf(state, tables), scale: shown.scale };
+  drawMap(context, width, height, shown.values, data.grid, looks);
+}
+
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch
+ * @param {DOMRect} box */
+function drawTip(explorer, patch, box) {
+  const {
+    root,
+    data,
+    state,
+    learned,
+    ui: { tip },
+    t,
+  } = explorer;
+  tip.hidden = !patch;
+  if (!patch) {
+    delete root.dataset.tip;
+    return;
+  }
+  const name = t("tip_patch", fromOne(patch)),
+    value = valueAt(explorer, patch);
+  tip.replaceChildren(
+    el("b", {}, name),
+    el("span", {}, `${value} · ${queryName(explorer, state.query)}`),
+  );
+  if (!learned && !isClass(state))
+    tip.append(el("small", {}, t(same(patch, state.query) ? "tip_back" : "tip_choose")));
+  root.dataset.tip = `${name} ${value}`;
+  const [row, col] = patch,
+    [rows, cols] = data.grid,
+    cell = box.height / rows;
+  const x = ((col + 0.5) * box.width) / cols,
+    y = row * cell,
+    w = tip.offsetWidth,
+    h = tip.offsetHeight;
+  tip.style.left = `${Math.max(4, Math.min(box.width - w - 4, x - w / 2))}px`;
+  tip.style.top = `${y - h - 8 >= 0 ? y - h - 8 : y + cell + 8}px`;
+}
+
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
+function valueAt(explorer, patch) {
+  const vector = baseVector(explorer) ?? explorer.shown?.vector;
+  return vector && amount(explorer, patchValues(explorer, vector)[patchIndex(explorer, patch)]);
+}
+
+/** @param {Explorer} explorer */
+export function listenToPicture(explorer) {
+  const { canvas } = explorer.ui;
+  /** @param {Patch | null} patch */
+  const point = (patch) => {
+    explorer.hover = patch;
+    explorer.cursor = null;
+    explorer.draw("picture");
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    if (!explorer.data || event.pointerType === "touch") return;
+    const patch = patchAt(explorer, event);
+    if (!same(patch, explorer.hover) || explorer.cursor) point(patch);
+  });
+  canvas.addEventListener("pointerleave", () => {
+    explorer.hover = null;
+    explorer.draw("picture");
+  });
+  canvas.addEventListener("blur", () => {
+    explorer.cursor = null;
+    explorer.draw("picture");
+  });
+  canvas.addEventListener("click", (event) => {
+    const patch = explorer.data && patchAt(explorer, event);
+    if (patch) choosePatch(explorer, patch);
+  });
+  canvas.addEventListener("keydown", (event) => {
+    if (explorer.data && keyOnPicture(explorer, event.key)) event.preventDefault();
+  });
+}
+
+/**
+ * @param {Explorer} explorer
+ * @param {MouseEvent} event
+ * @returns {Patch | null} */
+function patchAt({ ui, data }, event) {
+  const box = ui.canvas.getBoundingClientRect(),
+    [rows, cols] = data.grid;
+  const x = (event.clientX - box.left) / box.width,
+    y = (event.clientY - box.top) / box.height;
+  const inside = x >= 0 && x < 1 && y >= 0 && y < 1;
+  return inside ? [Math.floor(y * rows), Math.floor(x * cols)] : null;
+}
+
+/**
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
+function choosePatch(explorer, patch) {
+  if (isClass(explorer.state)) {
+    // a class map asks for no patch; its value there is what one gets
+    explorer.cursor = patch;
+    return explorer.draw("picture");
+  }
+  explorer.learned = true;
+  explorer.hover = explorer.cursor = null; // what was chosen is shown; nothing else competes with it
+  explorer.set({ query: same(patch, explorer.state.query) ? null : patch });
+  announce(explorer, explorer.t("tip_patch", fromOne(patch)));
+}
+
+/** Whether the key means something here.
+ * @param {Explorer} explorer
+ * @param {string} key */
+function keyOnPicture(explorer, key) {
+  const patch = explorer.cursor;
+  if (ARROWS[key]) moveCursor(explorer, ARROWS[key]);
+  else if ((key === "Enter" || key === " ") && patch) {
+    choosePatch(explorer, patch);
+    explorer.cursor = patch;
+  } else if (key === "Escape") {
+    explorer.cursor = null;
+    explorer.set({ query: null });
+  } else return false;
+  return true;
+}
+
+/** From the cursor, else from the chosen patch; without either it appears in the middle.
+ * @param {Explorer} explorer
+ * @param {Patch} patch */
+function moveCursor(explorer, [down, right]) {
+  const {
+      data: {
+        grid: [rows, cols],
+      },
+      state,
+      t,
+    } = explorer,
+    from = explorer.cursor || state.query;
+  explorer.cursor = from
+    ? [clamp(from[0] + down, 0, rows - 1), clamp(from[1] + right, 0, cols - 1)]
+    : [rows >> 1, cols >> 1];
+  explorer.draw("picture");
+  announce(
+    explorer,
+    `${t("tip_patch", fromOne(explorer.cursor))}: ${valueAt(explorer, explorer.cursor)}`,
+  );
+}

@@ -1,0 +1,107 @@
+// @ts-check
+// The controls follow the state.
+
+import { el } from "./elements.js";
+import { isClass, SCHEMA } from "./state.js";
+import { readoutName } from "./words.js";
+
+/** The heads this map can show.
+ * @param {Explorer} explorer */
+export function fillHeads({ data, maps, state, ui, t }) {
+  if (!data) return;
+  const rollout = state.map === "rollout",
+    all = SCHEMA.fusions.map((how) => [how, t(`heads_${how}`)]);
+  const each = rollout
+    ? []
+    : Array.from({ length: maps.H }, (_, head) => [head, t("to_head", { head: head + 1 })]);
+  ui.head.replaceChildren(
+    ...[...all, ...each].map(([value, text]) =>
+      el(
+        "option",
+        {
+          value,
+          disabled: !maps.fusions && rollout && value !== "mean",
+        },
+        String(text),
+      ),
+    ),
+  );
+}
+
+/** Controls show the state; the state stands in the dataset, for links and tests.
+ * @param {Explorer} explorer */
+export function sync(explorer) {
+  const { root, data, state, playing, ui, t } = explorer;
+  root.dataset.ready = String(Boolean(data));
+  root.dataset.state = JSON.stringify(state);
+  root.classList.toggle("vx-empty", !data);
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const inputs = root.querySelectorAll("input, select, button");
+  for (const input of inputs) input.disabled = !data;
+  for (const key of ["map", "direction", "below", "smooth", "scale", "sort"]) {
+    const chosen = key === "map" && isClass(state) ? "class" : String(state[key]);
+    for (const input of ui[key].querySelectorAll("input")) input.checked = input.value === chosen;
+  }
+  for (const key of ["residual", "discard", "opacity"]) {
+    ui[key].value = state[key];
+    ui[`${key}_out`].textContent = `${Math.round(100 * state[key])} %`;
+  }
+  ui.colours.value = state.colours;
+  ui.follow.checked = explorer.followPointer;
+  ui.play.textContent = playing ? "\u275a\u275a" : "\u25b6";
+  ui.play.title = t(playing ? "pause" : "play");
+  ui.play.setAttribute("aria-label", ui.play.title);
+  const verb = isClass(state) ? "query_for" : state.direction === "to" ? "query_to" : "query_from";
+  ui.verb.textContent = `${t(verb)}:`;
+  ui.back.hidden = !state.query && !isClass(state);
+  ui.method.parentElement.hidden = !isClass(state);
+  ui.head.parentElement.hidden = ui.direction.hidden = isClass(state);
+  if (data) syncWithModel(explorer);
+  else ui.layer_out.textContent = ui.query.textContent = "";
+  root.dispatchEvent(new CustomEvent("vitx-state", { bubbles: true }));
+}
+
+/** What depends on the model: how many layers, which settings it allows.
+ * @param {Explorer} explorer */
+function syncWithModel(explorer) {
+  const { data, maps, state, ui, fetchQueryBlob, t } = explorer;
+  ui.layer.max = maps.L - 1;
+  ui.layer.value = state.layer;
+  ui.layer_out.textContent = isClass(state)
+    ? t("layer_all")
+    : t("layer_of", { layer: state.layer + 1, layers: maps.L });
+  ui.layer.setAttribute("aria-valuetext", ui.layer_out.textContent);
+  ui.head.value = state.head;
+  ui.backText.textContent = ui.back.title = isClass(state)
+    ? t("back_class")
+    : t("back", { readout: readoutName(explorer) });
+  ui.back.setAttribute("aria-label", ui.back.title);
+  ui.back.classList.toggle("vx-wide", isClass(state)); // its words are shown on a phone, too
+  ui.direction.querySelector("[value=to]").disabled =
+    state.map !== "attention" || !(maps.full || fetchQueryBlob);
+  ui.residual.disabled = ui.discard.disabled = state.map === "attention" || isClass(state);
+  ui.discard.disabled ||= !maps.full && data.readout_tokens[1] - data.readout_tokens[0] > 1;
+  const fixed = state.map !== "head_rollout" || !maps.full;
+  for (const input of ui.below.querySelectorAll("input")) input.disabled = fixed;
+  ui.below.title = maps.full ? "" : t("lean_off");
+  syncClass(explorer);
+}
+
+/** What a class map has nothing to do with is off, and says why.
+ * @param {Explorer} explorer */
+function syncClass({ data, state, ui, fetchQueryBlob, classes, t }) {
+  const off = isClass(state),
+    why = off ? t("class_off") : "";
+  ui.method.value = off ? state.map : SCHEMA.class_maps[0];
+  ui.method.querySelector("[value=random]").disabled = state.minus !== null;
+  for (const key of ["layer", "play"]) ui[key].disabled = off;
+  for (const input of ui.scale.querySelectorAll("input")) input.disabled = off;
+  ui.colours.disabled = state.minus !== null;
+  ui.layer.closest(".vx-row").title = ui.scale.title = why;
+  const button = ui.map.querySelector("[value=class]"),
+    none = !data.classes || !(fetchQueryBlob || classes.size);
+  button.disabled = none;
+  button.parentElement.title = t(
+    none ? (data.classes ? "class_absent" : "class_none") : "class_hint",
+  );
+}

@@ -1,0 +1,137 @@
+// @ts-check
+// What is shown, in words. `t(key, values)` says a text in the visitor's language.
+
+import { isClass, isOne } from "./state.js";
+
+/**
+ * @param {string} text
+ * @param {Record<string, any>} values */
+export const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
+/** @param {Patch} patch */
+export const fromOne = ([row, col]) => ({ row: row + 1, col: col + 1 });
+
+/** @param {number} share */
+export function percent(share) {
+  const p = 100 * share,
+    digits = p >= 10 ? 1 : p >= 1 ? 2 : 3;
+  return p > 0 && p < 0.001 ? "< 0.001 %" : `${p.toFixed(p === 0 ? 0 : digits)} %`;
+}
+
+/** @param {Explorer} explorer */
+export function readoutName({ data, t }) {
+  return t(
+    data?.pool === "avg" ? "token_avg" : data?.readout_tokens[1] > 1 ? "token_two" : "token_cls",
+  );
+}
+
+/** A label in a few letters: the first of its names.
+ * @param {string} name */
+export const shortName = (name) => name.split(",")[0];
+
+/**
+ * @param {Pick<Explorer, "classes" | "data">} given
+ * @param {number} label */
+export function labelName({ classes, data }, label) {
+  const found = classes.get(label)?.name ?? data.top.find(([, , index]) => index === label)?.[0];
+  return shortName(found ?? String(label));
+}
+
+/** Whose class map it is: "tabby", or "tabby - tiger cat".
+ * @param {Explorer} explorer */
+export function className(explorer) {
+  const { label, minus } = explorer.state;
+  return [label, minus]
+    .filter((one) => one !== null)
+    .map((one) => labelName(explorer, one))
+    .join(" \u2212 ");
+}
+
+/** A value of the map as a visitor reads it: a share, or a number in units of the logit.
+ * @param {Explorer} explorer
+ * @param {number} value */
+export function amount({ state }, value) {
+  const sign = state.minus !== null && value > 0 ? "+" : "";
+  if (!isClass(state) || state.map === "gradient_rollout") {
+    return value < 0 ? `\u2212${percent(-value)}` : sign + percent(value);
+  }
+  return (sign + +value.toPrecision(3)).replace("-", "\u2212");
+}
+
+/**
+ * @param {Explorer} explorer
+ * @param {Patch | null} query */
+export function queryName(explorer, query) {
+  if (isClass(explorer.state)) return className(explorer);
+  return query ? explorer.t("patch", fromOne(query)) : readoutName(explorer);
+}
+
+/**
+ * @param {Explorer} explorer
+ * @param {[layer: number, head: number]} given2 */
+export function tileName({ data, maps, t }, [layer, head]) {
+  const at = layer * maps.H + head,
+    { distance, entropy } = data.arrays;
+  return `${t("wall_name", { layer: layer + 1, head: head + 1 })} · ${t("wall_facts", {
+    distance: Math.round(distance[at]),
+    entropy: entropy[at].toFixed(1),
+  })}`;
+}
+
+/** @param {Explorer} explorer */
+function classCaption(explorer) {
+  const {
+    state: { map, label, minus },
+    t,
+  } = explorer;
+  const values = {
+    label: labelName(explorer, label),
+    minus: minus === null ? "" : labelName(explorer, minus),
+  };
+  if (minus !== null) return t("say_difference", values);
+  const shares = map === "gradient_rollout" ? prefixShares(explorer) : [];
+  return [t(`say_${map}`, values), ...shares].join(" ");
+}
+
+/** What is shown, as a sentence or two.
+ * @param {Explorer} explorer */
+export function caption(explorer) {
+  if (isClass(explorer.state)) return classCaption(explorer);
+  const {
+    state: { map, layer, head, direction, below },
+    shown,
+    maps,
+    t,
+  } = explorer;
+  const one = isOne(head),
+    { query } = shown,
+    last = !query && layer === maps.L - 1;
+  const asker = query
+    ? t("the_patch", fromOne(query))
+    : t("the_readout", { readout: readoutName(explorer) });
+  const values = {
+    layer: layer + 1,
+    head: one ? head + 1 : "",
+    asker,
+    target: last ? t("the_answer") : asker,
+  };
+  if (map === "attention" && direction === "to") {
+    return t("say_to", { ...values, heads: t(one ? "to_head" : `to_${head}`, values) });
+  }
+  if (map === "rollout") return [t("say_rollout", values), ...prefixShares(explorer)].join(" ");
+  const sameHead = map === "head_rollout" && one && below === "same";
+  const text = t(`say_${map}${one ? "" : `_${head}`}${sameHead ? "_same" : ""}`, values);
+  if (head === "max" || head === "min") return text; // these are no shares of 1
+  return [text, ...prefixShares(explorer)].join(" ");
+}
+
+/** How much stays on the tokens that are no patches: a sentence for each kind.
+ * @param {Explorer} explorer */
+function prefixShares({ data, shown, t }) {
+  let token = 0;
+  return Object.entries(data.prefix).map(([name, count]) => {
+    let share = 0;
+    for (const stop = token + count; token < stop; token++) share += shown.vector[token];
+    return t("stays", { share: percent(share), tokens: t(`of_${name}`) });
+  });
+}

@@ -1,0 +1,23 @@
+// @ts-check
+// The strip of example pictures.
+
+import { sendValue } from "../gradio.js";
+import { closest } from "./dom.js";
+
+/**
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
+export function mount(element, { props, trigger, watch }) {
+  const show = () => {
+    for (const button of element.querySelectorAll("button"))
+      button.setAttribute("aria-pressed", String(button.dataset.example === props.value));
+  };
+  element.addEventListener("click", (event) => {
+    const name = closest(event, "button")?.dataset.example;
+    if (!name) return;
+    sendValue({ props, trigger }, name);
+    show();
+  });
+  watch(["value", "items"], show);
+  show();
+}

@@ -1,0 +1,319 @@
+// The shapes of the page's data, for the type checker; browsers never see this file.
+
+type Codes = Uint8Array | Uint16Array | Float32Array;
+type Vector = Float32Array;
+type Patch = [row: number, column: number];
+type Grid = [rows: number, columns: number];
+type Fusion = "mean" | "max" | "min";
+type Texts = Record<string, string>;
+type Translate = (key: string, values?: Record<string, unknown>) => string;
+type Elements = Record<string, any>; // by name; each module knows the kind of its own
+type ColourTable = Uint32Array; // 256 opaque pixels
+
+/** What is looked at: `MapSettings` of map_settings.py. */
+interface State {
+  map: string;
+  layer: number;
+  head: number | Fusion;
+  query: Patch | null;
+  direction: string;
+  below: string;
+  residual: number;
+  discard: number;
+  opacity: number;
+  smooth: boolean;
+  colours: string;
+  scale: string;
+  sort: string;
+  label: number | null;
+  minus: number | null;
+}
+
+/** `SCHEMA` of map_settings.py. */
+interface Schema {
+  defaults: State;
+  choices: Record<string, string[]>;
+  fusions: Fusion[];
+  plain_maps: string[];
+  class_maps: string[];
+}
+
+/** What explorer.py hands over once. */
+interface Setup {
+  css: string;
+  texts: Record<string, Texts>;
+  colours: Record<string, string>;
+  schema: Schema;
+}
+
+/** What the place adds in which the explorer is put; without a server nothing can be fetched. */
+interface MountOptions extends Setup {
+  language?: string;
+  onState?: (state: State) => void;
+  onTheme?: (then: () => void) => void;
+  fetchQueryBlob?: (query: Patch | null) => Promise<ArrayBuffer>;
+  fetchClassMaps?: (labels: number[]) => Promise<Record<string, ClassMaps>>;
+}
+
+/** What questions.py hands over once. */
+interface TrustSetup {
+  texts: Record<string, Texts>;
+  methods: string[];
+  removals: string[];
+  fills: string[];
+}
+
+/** The blob of payload.py, decoded. */
+interface Payload {
+  model: string;
+  layers: number;
+  heads: number;
+  tokens: number;
+  grid: Grid;
+  patch: [number, number];
+  prefix: Record<string, number>;
+  readout_tokens: [start: number, stop: number];
+  pool: string;
+  fit: string;
+  full: boolean;
+  picture: { kind: string; size: [width: number, height: number]; crisp: number };
+  top: [label: string, probability: number, index: number][];
+  classes: number;
+  arrays: Record<string, any>;
+}
+
+/** One class of payload.py's `class_maps`, as it is sent. */
+interface ClassMaps {
+  name: string;
+  probability: number;
+  data: string;
+}
+
+/** The same, decoded: every class map by its name. */
+interface KnownClass {
+  name: string;
+  probability: number;
+  maps: Record<string, Vector>;
+}
+
+interface RolloutOptions {
+  fusion?: string;
+  residual: number;
+  discard: number;
+  below?: string;
+}
+
+type Maps = ReturnType<typeof import("./explorer/maps.js").createMaps>;
+
+interface Scale {
+  low: number;
+  high: number;
+  clipped?: boolean;
+}
+
+interface WallLayout {
+  heads: number;
+  blocks: number;
+  lines: number;
+  label: number;
+  gap: number;
+  w: number;
+  h: number;
+  block: number;
+  width: number;
+  height: number;
+}
+
+interface Wall {
+  key: string | null;
+  job: object | null;
+  layers: Vector[][];
+  scale: Scale | null;
+  layout: WallLayout | null;
+  order: [layer: number, head: number][];
+  hover: number | null;
+}
+
+/** What was drawn last. */
+interface Shown {
+  query: Patch | null;
+  vector: Vector;
+  values: Vector;
+  scale: Scale;
+  note: string;
+}
+
+type Part = "picture" | "tiles" | "wall";
+
+/** Everything one explorer knows. The functions of all its modules take it as their first argument. */
+interface Explorer {
+  root: ExplorerRoot;
+  id: string;
+  texts: Record<string, Texts>;
+  words: Texts;
+  tables: Record<string, ColourTable>;
+  ui: Elements;
+  onState: (state: State) => void;
+  fetchQueryBlob: MountOptions["fetchQueryBlob"] | null;
+  fetchClassMaps: MountOptions["fetchClassMaps"] | null;
+  classes: Map<number, KnownClass>;
+  lastPlain: string;
+  trouble: string;
+  data: Payload | null;
+  maps: Maps | null;
+  picture: ImageBitmap | null;
+  grey: HTMLCanvasElement | null;
+  wish: Partial<State>;
+  state: State;
+  lastHead: number | null;
+  hover: Patch | null;
+  cursor: Patch | null;
+  followPointer: boolean;
+  peek: boolean;
+  learned: boolean;
+  base: { key: string | null; vector: Vector | null };
+  shown: Shown | null;
+  wall: Wall;
+  dirty: Partial<Record<Part, boolean>>;
+  pending: number;
+  drawn: number;
+  load: number;
+  fetching: Map<string, Maps>;
+  playing: Timer | null;
+  dwellTimer: Timer;
+  reportTimer: Timer;
+  t: Translate;
+  set: (changes: Partial<State>, quiet?: boolean) => void;
+  draw: (...parts: Part[]) => void;
+  togglePlay: () => void;
+  stopPlaying: () => void;
+}
+
+type Timer = ReturnType<typeof setTimeout>;
+
+/** What other parts of the page may do with the explorer: `root.explorer`. */
+interface ExplorerHandle {
+  show: (
+    buffer: ArrayBuffer,
+    changes?: Partial<State>,
+    classes?: Record<string, ClassMaps>,
+  ) => Promise<void>;
+  clear: (text?: string) => void;
+  set: Explorer["set"];
+  leaveClass: () => void;
+  speak: (language?: string) => void;
+  message: (text: string) => void;
+  python: () => string;
+  sheet: () => HTMLCanvasElement;
+  readonly state: State;
+  readonly maps: Maps | null;
+  readonly data: Payload | null;
+  readonly picture: ImageBitmap | null;
+  readonly grey: HTMLCanvasElement | null;
+  readonly tables: Record<string, ColourTable>;
+  readonly classes: Map<number, KnownClass>;
+  readonly values: Vector | null; // of the locked map
+}
+type ExplorerRoot = HTMLElement & { explorer?: ExplorerHandle };
+type ExplorerValue = { id?: string; url?: string; state?: Partial<State> | null };
+
+/** What Gradio hands to a component's `js_on_load`, besides its element. */
+interface GradioComponent {
+  props: Record<string, any>;
+  trigger: (event: string, data?: unknown) => void;
+  watch: (names: string | string[], then: () => void) => void;
+  server: Record<string, (request: object) => Promise<any>>;
+}
+
+/** Curves and scores of questions.py's `trust`. */
+interface TrustResult {
+  label: number;
+  name: string;
+  remove: string;
+  kept: number[];
+  random: number[][];
+  band: number;
+  maps: Record<string, MethodResult>;
+}
+
+interface MethodResult {
+  deletion: number[];
+  insertion: number[];
+  score: number;
+  verdict: string;
+}
+
+interface Cascade {
+  label: number;
+  method: string;
+  heats: Vector[];
+  correlations: number[];
+  passed: boolean;
+}
+
+interface HeadWall {
+  label: number;
+  before: number;
+  changes: number[][];
+}
+
+interface Job {
+  run: string;
+  kind: string;
+  done: (result: any) => void;
+  at: number;
+  of: number;
+  queue: string;
+}
+
+/** What is switched off. */
+interface Off {
+  heads: Set<string>;
+  layers: Set<number>;
+  patches: Set<string>;
+  fill: string;
+}
+
+interface Change {
+  label: string;
+  index: number;
+  before: number;
+  after: number;
+}
+
+/** Everything the section "Can I trust this map?" knows. */
+interface Trust extends TrustSetup {
+  root: HTMLElement;
+  props: GradioComponent["props"];
+  trigger: GradioComponent["trigger"];
+  server: GradioComponent["server"];
+  explorer: ExplorerHandle;
+  ui: Elements;
+  language: string;
+  id: string | null;
+  classes: number;
+  label: number | null;
+  ready: boolean;
+  near: boolean;
+  remove: string;
+  selected: string;
+  method: string;
+  job: Job | null;
+  runs: number;
+  turn: number;
+  maps: Map<number, Record<string, Vector> | null>;
+  results: Map<string, TrustResult>;
+  cascades: Map<string, Cascade>;
+  walls: Map<number, HeadWall>;
+  off: Off;
+  without: { before?: Change[]; after?: Change[]; error?: string } | null;
+  trouble: string;
+  cursor: Patch | null;
+  brush: { on: boolean; at: Patch } | null;
+  stale?: boolean;
+  looks?: string;
+  frame?: number;
+  waiting?: Timer;
+  t: Translate;
+  showAll: () => void;
+}
