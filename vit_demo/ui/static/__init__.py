@@ -53,7 +53,9 @@ import(new URL("{address(name)}", document.baseURI))
         note.textContent = sentences[document.documentElement.lang] ?? sentences.en;
         note.className = "script-failed";
         note.setAttribute("role", "alert");
-        element.append(note);
+        const show = () => element.append(note); // a new value takes it away
+        show();
+        watch("value", () => requestAnimationFrame(show));
         console.error(error);
     }});
 """

@@ -1,0 +1,215 @@
+"""What static/gradio.js expects of Gradio, function by function: an update of Gradio breaks here first."""
+
+import threading
+
+import gradio as gr
+import pytest
+from support.models import small_classifier
+from support.page import SECONDS, WIDE
+
+from vit_demo.ui import page as page_module
+from vit_demo.ui import questions
+from vit_demo.ui.modules import module_route
+from vit_demo.ui.static import address
+from vit_demo.ui.store import Server
+
+SEAMS = f"import(new URL('{address('gradio.js')}', document.baseURI))"
+
+
+def launch(demo, **options) -> str:
+    _, url, _ = demo.launch(server_name="127.0.0.1", prevent_thread_lock=True, **options)
+    return url
+
+
+@pytest.fixture
+def arrive(visit):
+    def arrive(url: str, ready: str, **options):
+        page = visit(url, **({"viewport": WIDE} | options))
+        page.set_default_timeout(SECONDS * 1000)
+        page.wait_for_selector(ready)
+        page.evaluate(f"{SEAMS}.then((seams) => {{ window.seams = seams; }})")
+        return page
+
+    return arrive
+
+
+# What a component's script is given
+
+
+@pytest.fixture(scope="module")
+def component():
+    """A page with one component, whose script keeps what it was given."""
+
+    def echo(request: dict) -> dict:
+        return {"heard": request}
+
+    def unwilling(request: dict) -> dict:
+        return {"error": "not today"}
+
+    def broken(request: dict) -> dict:
+        raise RuntimeError("nobody sees this")
+
+    keep = "window.given = { element, props, trigger, watch, server };"
+    with gr.Blocks() as demo:
+        part = gr.HTML(
+            {"a": 1},
+            html_template="<p>${JSON.stringify(value)}</p>",
+            js_on_load=keep,
+            server_functions=[echo, unwilling, broken],
+            elem_id="part",
+        )
+        heard = gr.Textbox(elem_id="heard")
+        change = gr.Button("change", elem_id="change")
+        part.input(str, part, heard)
+        change.click(lambda: {"b": 2}, None, part)
+    yield launch(demo, quiet=True, run_history=False, app_kwargs={"routes": [module_route()]})
+    demo.close(verbose=False)
+
+
+@pytest.fixture
+def given(arrive, component):
+    page = arrive(component, "#part p")
+    page.wait_for_function("window.given")
+    return page
+
+
+def test_component_value_is_an_object_or_its_json(given):
+    assert given.evaluate("seams.componentValue(given.props)") == {"a": 1}
+    assert given.evaluate("""seams.componentValue({ value: '{"a": 1}' })""") == {"a": 1}
+    assert given.evaluate("seams.componentValue({ value: null })") is None
+    assert given.evaluate("seams.componentValue({ value: '' })") == ""
+
+
+def test_sent_value_reaches_the_server(given):
+    given.evaluate("seams.sendValue(given, 'from the browser')")
+    given.wait_for_function(
+        "document.querySelector('#heard textarea').value === 'from the browser'"
+    )
+
+
+def test_after_render_comes_when_the_new_html_is_there(given):
+    given.evaluate(
+        "seams.afterRender(given.watch, () => { window.seen = given.element.textContent.trim(); })"
+    )
+    given.click("#change")
+    given.wait_for_function("""window.seen === '{"b":2}'""")
+
+
+def test_answer_of_a_server_function(given):
+    assert given.evaluate("seams.answerOf(given.server.echo, { x: 3 })") == {"heard": {"x": 3}}
+    failure = "({ name }) => seams.answerOf(given.server[name], {}).catch((e) => e.message)"
+    assert given.evaluate(failure, {"name": "unwilling"}) == "not today"
+
+
+def test_answer_of_a_server_function_that_fails(given, browser):
+    """Gradio answers with an error of HTTP, and the script gets nothing that says so."""
+    page = browser.new_page()
+    page.goto(given.url)
+    page.wait_for_function("window.given")
+    call = f"{SEAMS}.then((s) => s.answerOf(given.server.broken, {{}})).catch((e) => e.message)"
+    assert page.evaluate(call) == "?"
+    page.close()
+
+
+def test_when_mounted_waits_for_a_component(given):
+    given.evaluate("seams.whenMounted('late', (element) => { window.late = element.id; })")
+    assert given.evaluate("window.late ?? null") is None
+    given.evaluate(
+        "document.body.append(Object.assign(document.createElement('i'), { id: 'late' }))"
+    )
+    given.wait_for_function("window.late === 'late'")
+
+
+# The inner structure of the page
+
+
+@pytest.fixture(scope="module")
+def site():
+    server = Server(device="cpu")
+    server.models.kept["small"] = small_classifier()
+    demo = page_module.build(server, "small")
+    yield launch(demo, **page_module.launch_options())
+    demo.close(verbose=False)
+    server.close()
+
+
+@pytest.fixture
+def visitor(arrive, site):
+    def visitor(query: str = "", **options):
+        page = arrive(site + query, "#explorer [data-ready=true][data-drawn]", **options)
+        page.wait_for_selector("#why [data-state=ready]")
+        return page
+
+    return visitor
+
+
+def test_picture_is_found_and_followed(visitor):
+    page = visitor()
+    page.wait_for_function("seams.pictureImage()?.naturalWidth > 0")
+    page.evaluate("window.calls = 0; seams.onPictureChange(() => { window.calls += 1; })")
+    page.wait_for_function("window.calls > 0")
+    page.evaluate("window.calls = 0")
+    page.click("[data-example=lion]")
+    page.wait_for_function("window.calls > 0 && seams.pictureImage()?.src.includes('lion')")
+
+
+def test_camera_is_the_second_source_and_the_cross_the_last_icon(visitor):
+    page = visitor(permissions=["camera"])
+    sources = page.locator("#picture .source-selection button")
+    names = [sources.nth(k).get_attribute("aria-label") for k in range(sources.count())]
+    assert [name.split()[-1].lower() for name in names] == ["file", "camera", "clipboard"], names
+    page.evaluate("window.calls = 0; seams.onCameraChosen(() => { window.calls += 1; })")
+    cross = page.locator("#picture .icon-button-wrapper button:last-of-type")
+    assert cross.get_attribute("aria-label") == "Remove Image"
+    cross.evaluate("(node) => node.addEventListener('click', () => { window.crossed = true; })")
+    sources.nth(1).click()  # the page itself then calls removePicture
+    assert page.evaluate("[window.calls, window.crossed]") == [1, True]
+    sources.nth(0).focus()
+    assert page.evaluate("window.calls") == 1  # no other source is taken for the camera
+
+
+def test_queue_is_mirrored(visitor, monkeypatch):
+    """One works, one waits: Gradio tells the second his place, and that the work failed."""
+    working, finish = threading.Event(), threading.Event()
+
+    def slow(explanation, request, progress) -> dict:
+        working.set()
+        finish.wait(SECONDS)
+        return {}
+
+    monkeypatch.setitem(questions.QUESTIONS, "wall", slow)
+    first, second = visitor(), visitor()
+    second.evaluate(
+        "window.news = []; seams.mirrorQueue((place, failed) => window.news.push({ place, failed }))"
+    )
+    first.click("#why button:has-text('Which head matters')")
+    assert working.wait(SECONDS)
+    second.click("#why button:has-text('Which head matters')")
+    second.wait_for_function("window.news.some(({ place }) => /^[1-9]\\/[1-9]$/.test(place))")
+    assert not second.evaluate("window.news.some(({ failed }) => failed)")
+
+    def broken(*_):
+        raise RuntimeError("outside of the work, where only Gradio sees it")
+        yield
+
+    monkeypatch.setattr(questions, "work", broken)
+    finish.set()
+    second.wait_for_function("window.news.some(({ failed }) => failed)")
+
+
+def test_a_module_that_does_not_load_is_said(site, browser):
+    page = browser.new_page()
+    page.route("**/page/answer.js", lambda route: route.abort())
+    page.goto(site)
+    page.wait_for_selector("#explorer [data-ready=true][data-drawn]")  # the rest works
+    page.wait_for_selector("ol.answer li")  # and new values do not take the sentence away
+    page.wait_for_selector("#answer .script-failed:has-text('did not load; reload the page')")
+    page.close()
+
+
+def test_theme_is_a_class_of_the_body(visitor):
+    page = visitor("?__theme=dark")
+    assert page.evaluate("document.body.classList.contains('dark')")
+    page.evaluate("window.calls = 0; seams.onTheme(() => { window.calls += 1; })")
+    page.evaluate("document.body.classList.remove('dark')")
+    page.wait_for_function("window.calls === 1")
