@@ -45,6 +45,17 @@ def deit_tiny(shared, monkeypatch, loaded_deit_tiny):
 
 
 @pytest.fixture(scope="session")
+def vit_mnist():
+    """The embedded model of digits; nobody may change it."""
+    import vit_demo
+    from vit_demo.embedded import embedded
+
+    if "vit-mnist" not in embedded():
+        missing("assets/vit-mnist.safetensors is not here; git lfs pull, or clone again")
+    return vit_demo.load("vit-mnist", device="cpu")
+
+
+@pytest.fixture(scope="session")
 def served_site():
     from support.page import served
 

@@ -8,10 +8,12 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from support.patience import wait_until
 
 from benchmarks.visitors import ROOT, SETTINGS, Refused, Server, Visitor, noise
 from vit_demo.ui.folder import remove_old
@@ -48,7 +50,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
         with ThreadPoolExecutor(4) as pool:
             for number in range(4):
                 pool.submit(keep_asking, number)
-            time.sleep(1)
+            wait_until(lambda: files_below(temporary), "the first upload")
             server.process.send_signal(signal.SIGKILL)
             stop.set()
     assert files_below(temporary)  # or this test would show nothing
@@ -137,11 +139,15 @@ def test_old_uploads_are_removed(server):
     connection.close()
     assert path.exists()
     uploads = path.parents[1]
-    end = time.monotonic() + 30
-    while len(files_below(uploads)) > 2:  # the picture of the last call, and its maps
-        assert time.monotonic() < end, files_below(uploads)
-        time.sleep(1.5)  # longer than they may lie there
+
+    def swept() -> bool:
+        for file in uploads.rglob("*"):
+            with suppress(FileNotFoundError):
+                os.utime(file, (0, 0))  # all that is there by now is old
         visitor.call("explain", noise(3), "vit-cifar10", *SETTINGS)
+        return len(files_below(uploads)) <= 2  # the picture of this call, and its maps
+
+    wait_until(swept, "the removal of old files")
     assert not path.exists()
 
 
@@ -189,20 +195,15 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
         for number, visitor in enumerate(visitors):
             events.append(visitor.begin("classify", *arguments))
             waiting = max(0, number + 1 - 16)
-            end = time.monotonic() + 30
-            while len(demo._queue) != waiting:  # the others run, which is: wait for the model
-                assert time.monotonic() < end
-                time.sleep(0.02)
+            # the others run, which is: wait for the model
+            wait_until(lambda: len(demo._queue) == waiting, "a place in the queue")  # noqa: B023
         with pytest.raises(Refused, match="(?i)full"):
             Visitor(address).begin("classify", *arguments)
         gone = Visitor(address, timeout=1)  # the last one looks, and leaves
         with pytest.raises(TimeoutError):
             gone.answer("classify", events.pop())
         gone.connection.close()
-        end = time.monotonic() + 60
-        while len(demo._queue) != 2:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_until(lambda: len(demo._queue) == 2, "leaving the queue")
         go.set()
         for visitor, event in zip(visitors, events, strict=False):
             assert len(visitor.answer("classify", event)[0]["labels"]) == 3
