@@ -11,8 +11,18 @@ import pytest
 import torch
 from PIL import Image
 from support.models import noise, small_classifier
-from support.shared import SHARED, missing
+from support.shared import REQUIRED, SHARED, missing
 from support.timm import unreachable
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """VIT_DEMO_REQUIRE_ALL=1: a test that skips has failed, whatever made it skip."""
+    report = yield
+    if REQUIRED and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} may not skip here: {call.excinfo.value}"
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -230,8 +230,15 @@ def test_korean(arrive):
     assert sentence != english and "chance" in english
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("viewport", "scheme"),
+    [
+        pytest.param(WIDE, "light", id="wide-light"),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+        pytest.param(WIDE, "dark", id="wide-dark", marks=pytest.mark.slow),
+        pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.slow),
+    ],
+)
 def test_axe_finds_nothing_serious_when_all_is_done(arrive, scheme, viewport):
     page = arrive("?model=many", color_scheme=scheme, viewport=viewport)
     ask_why(page, 3, "less")

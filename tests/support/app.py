@@ -12,6 +12,7 @@ import httpx
 import pytest
 from support.memory import resident
 from support.paths import ROOT
+from support.ports import free_port
 from support.shared import missing
 
 from vit_demo.embedded import embedded
@@ -34,7 +35,7 @@ class App:
         self.log = folder / "log.txt"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "app.py", "--device", "cpu"], cwd=ROOT, env=os.environ | nowhere,
+                [sys.executable, "app.py", "--device", "cpu", "--port", str(free_port())], cwd=ROOT, env=os.environ | nowhere,
                 stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         for line in self.process.stdout:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from support.models import small_classifier
+from support.ports import free_port
 from support.shared import SHARED, missing
 
 from vit_demo.embedded import embedded
@@ -46,7 +47,7 @@ def served() -> Iterator[Site]:
         for name in [MODEL] + [DEIT] * (SHARED / "weights" / f"{DEIT}.safetensors").exists():
             server.models.get(name)
     demo = page.build(server, MODEL)
-    options = {"server_name": "127.0.0.1", "prevent_thread_lock": True}
+    options = {"server_name": "127.0.0.1", "server_port": free_port(), "prevent_thread_lock": True}
     _, url, _ = demo.launch(**options, **page.launch_options())
     yield Site(url, server)
     demo.close(verbose=False)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.patience import wait_until
+from support.ports import free_port
 
 from benchmarks.visitors import ROOT, SETTINGS, Refused, Server, Visitor, noise
 from vit_demo.ui.folder import remove_old
@@ -25,6 +26,7 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_nothing_is_left(tmp_path):
     """Kill the server in the middle of its work; the next one, in a checkout that cannot be written
     to, removes what the first one left, and leaves nothing itself."""
@@ -36,7 +38,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
     home.mkdir()
     places = {"TMPDIR": str(temporary), "HOME": str(home)}
 
-    with Server(**places) as server:
+    with Server("--port", str(free_port()), **places) as server:
         stop = threading.Event()
 
         def keep_asking(number: int) -> None:
@@ -61,7 +63,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
     # Root may write everywhere; without these capabilities root is as bound as everybody else.
     bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
     prefix = bound if os.geteuid() == 0 else []
-    with Server(prefix=prefix, checkout=checkout, **places) as server:
+    with Server("--port", str(free_port()), prefix=prefix, checkout=checkout, **places) as server:
         about, maps = Visitor(server.address).call("explain", noise(1), "vit-cifar10", *SETTINGS)
         assert len(about["labels"]) == 10 and maps["orig_name"] == "maps.npz"
         assert str(server.process.pid) in "".join(os.listdir(temporary))
@@ -75,7 +77,9 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
-    with Server(TMPDIR=str(folder), VIT_DEMO_KEEP_MINUTES="0.02") as server:
+    with Server(
+        "--port", str(free_port()), TMPDIR=str(folder), VIT_DEMO_KEEP_MINUTES="0.02"
+    ) as server:
         server.folder = folder
         yield server
 
@@ -182,7 +186,10 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
     demo = page.make(device="cpu")
     monkeypatch.setattr(runner, "forward", forward)
     _, address, _ = demo.launch(
-        server_name="127.0.0.1", prevent_thread_lock=True, **page.launch_options()
+        server_name="127.0.0.1",
+        server_port=free_port(),
+        prevent_thread_lock=True,
+        **page.launch_options(),
     )
     try:
         file = {
