@@ -29,7 +29,7 @@ def pytest_runtest_makereport(item, call):
 def shared() -> Path:
     """The folder with real weights, pictures and data sets beside the repository."""
     if not SHARED.is_dir():
-        missing("no folder ../shared: see CONTRIBUTING.md for what to put there")
+        missing("put the weights, pictures and data sets that CONTRIBUTING.md lists into ../shared")
     return SHARED
 
 
