@@ -1,21 +1,35 @@
 """What several test files need."""
 
+import os
 from pathlib import Path
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ["OMP_NUM_THREADS"] = "1"  # a worker a core, so a thread a worker
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 from support.models import noise, small_classifier
-from support.shared import SHARED, missing
+from support.shared import REQUIRED, SHARED, missing
 from support.timm import unreachable
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """VIT_DEMO_REQUIRE_ALL=1: a test that skips has failed, whatever made it skip."""
+    report = yield
+    if REQUIRED and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} may not skip here: {call.excinfo.value}"
+    return report
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with real weights, pictures and data sets beside the repository."""
     if not SHARED.is_dir():
-        missing("no folder ../shared: see CONTRIBUTING.md for what to put there")
+        missing("put the weights, pictures and data sets that CONTRIBUTING.md lists into ../shared")
     return SHARED
 
 
@@ -24,16 +38,50 @@ def imagenet_pictures(shared) -> list[Path]:
     return sorted((shared / "images" / "imagenet").glob("*.JPEG"))
 
 
-@pytest.fixture
-def deit_tiny(shared, monkeypatch):
-    """The real DeiT-tiny, loaded by its timm name from a folder of weights."""
+@pytest.fixture(scope="session")
+def loaded_deit_tiny(shared):
     import vit_demo
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))
+        return vit_demo.load("deit_tiny_patch16_224.fb_in1k", device="cpu")
+
+
+@pytest.fixture
+def deit_tiny(shared, monkeypatch, loaded_deit_tiny):
+    """The real DeiT-tiny, loaded by its timm name from a folder of weights; nobody may change it."""
     monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))
-    return vit_demo.load("deit_tiny_patch16_224.fb_in1k", device="cpu")
+    return loaded_deit_tiny
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def vit_mnist():
+    """The embedded model of digits; nobody may change it."""
+    import vit_demo
+    from vit_demo.embedded import embedded
+
+    if "vit-mnist" not in embedded():
+        missing("assets/vit-mnist.safetensors is not here; git lfs pull, or clone again")
+    return vit_demo.load("vit-mnist", device="cpu")
+
+
+@pytest.fixture(scope="session")
+def served_site():
+    from support.page import served
+
+    with served() as site:
+        yield site
+
+
+@pytest.fixture
+def site(served_site, monkeypatch):
+    """The page, served once for all tests. Gradio asks the environment where its files lie, and
+    other servers of this process have been there."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", str(served_site.server.folder.uploads))
+    return served_site
+
+
+@pytest.fixture(scope="session")
 def reference(shared):
     """timm's own DeiT-tiny in float64, with the real weights."""
     import timm

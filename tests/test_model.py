@@ -149,7 +149,7 @@ def test_a_model_of_each_family_equals_timm(name):
     assert_same_logits(reference, tuple(reference.patch_embed.img_size))
 
 
-@pytest.mark.sweep
+@pytest.mark.slow
 def test_all_supported_names_equal_timm_at_reduced_depth():
     names = supported_timm()
     labelled = [name for name, labels in names.items() if labels]

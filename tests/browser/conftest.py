@@ -4,6 +4,7 @@ import shutil
 from urllib.parse import urlsplit
 
 import pytest
+from support.page import SECONDS, WHY, WIDE
 from support.shared import missing
 
 ARGUMENTS = [
@@ -23,11 +24,11 @@ def browser():
     """Debian's Chromium, driven by Playwright."""
     chromium = shutil.which("chromium")
     if chromium is None:
-        missing("chromium is not installed")
+        missing("chromium is not installed; CONTRIBUTING.md says how")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        missing("playwright is not installed")
+        missing("playwright is not installed; pip install -r requirements-dev.txt")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         yield browser
@@ -64,3 +65,18 @@ def visit(browser):
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture
+def arrive(visit, site):
+    """A visitor who waits until the first picture is explained."""
+
+    def arrive(query: str = "", **options):
+        page = visit(site.url + query, **({"viewport": WIDE} | options))
+        page.set_default_timeout(SECONDS * 1000)
+        page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
+        page.wait_for_selector("ol.answer li, #answer p")
+        page.wait_for_function(f"{WHY}?.dataset.state !== 'waiting'")
+        return page
+
+    return arrive

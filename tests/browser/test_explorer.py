@@ -10,6 +10,7 @@ import runpy
 import numpy as np
 import pytest
 from PIL import Image
+from support.page import next_frames
 from support.payloads import explain
 
 from vit_demo import attention
@@ -41,7 +42,7 @@ def open_page(visit, files):
         options = {"viewport": {"width": 1280, "height": 900}} | options
         page = visit(files.joinpath(f"{name}.html").as_uri(), **options)
         page.wait_for_selector(".vitx[data-ready=true][data-wall][data-drawn]")
-        page.wait_for_timeout(100)  # what follows the first drawing
+        next_frames(page)  # what follows the first drawing
         return page
 
     return open_page
@@ -113,7 +114,7 @@ def test_click_chooses_a_patch_and_back(open_page):
     assert state(page)["query"] == [3, 9]
     assert page.locator(".vx-back").is_visible()
     page.mouse.move(*patch_point(page, 8, 8))  # a chosen patch stays
-    page.wait_for_timeout(50)
+    next_frames(page)
     assert "patch 4, 10" in page.locator(".vx-query-name").inner_text()
     page.mouse.click(*patch_point(page, 3, 9))
     assert state(page)["query"] is None
@@ -142,7 +143,7 @@ def test_changes_are_drawn_without_a_request(open_page):
     assert (state(page)["layer"], state(page)["head"]) == (3, "max")
     for index, _ in enumerate(range(5)):
         page.mouse.move(*patch_point(page, index, index))
-    page.wait_for_timeout(100)
+    next_frames(page)
     assert requests == []
 
 
@@ -153,7 +154,7 @@ def test_every_control_changes_the_picture(open_page):
 
     def act(change) -> None:
         after_drawing(page, change)
-        page.wait_for_timeout(80)
+        next_frames(page)
         seen.append(pixels(page, ".vx-picture"))
         assert not np.array_equal(seen[-2], seen[-1])
 
@@ -203,14 +204,17 @@ def test_keyboard_alone(open_page):
 def test_play_walks_through_the_layers(open_page):
     page = open_page("small")
     page.locator("input[id$=layer]").fill("1")
+    page.evaluate(
+        f"""() => {{
+            const root = {ROOT}, note = () => seen.push(JSON.parse(root.dataset.state).layer);
+            window.seen = [];
+            new MutationObserver(note).observe(root, {{ attributeFilter: ["data-state"] }});
+        }}"""
+    )
     page.locator(".vx-play").click()
-    seen = []
-    for _ in range(60):
-        seen.append(state(page)["layer"])
-        page.wait_for_timeout(60)
-        if page.locator(".vx-play").get_attribute("aria-label") == "Play through the layers":
-            break
-    assert list(dict.fromkeys(seen)) == [0, 1, 2, 3]
+    page.wait_for_function("seen.includes(3)")
+    page.wait_for_selector(".vx-play[aria-label='Play through the layers']")  # it stops by itself
+    assert list(dict.fromkeys(page.evaluate("seen"))) == [0, 1, 2, 3]
     page.locator(".vx-play").click()
     page.locator(".vx-play").click()  # pause
     assert page.locator(".vx-play").get_attribute("aria-label") == "Play through the layers"
@@ -253,7 +257,7 @@ def test_wall_sorted_by_focus(open_page):
     page = open_page()
     before = pixels(page, ".vx-tiles")
     page.locator("[value=focus]").check()
-    page.wait_for_timeout(80)
+    next_frames(page)
     assert not np.array_equal(before, pixels(page, ".vx-tiles"))
     box = page.locator(".vx-tiles").bounding_box()
     page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
@@ -297,7 +301,7 @@ def test_python_snippet_runs_and_gives_the_same_picture(open_page, tmp_path, mon
         after_drawing(
             page, lambda change=change: page.evaluate(f"(s) => {ROOT}.explorer.set(s)", change)
         )
-        page.wait_for_timeout(150)
+        next_frames(page)
         page.get_by_role("button", name=re.compile("Copy as Python|Copied")).click()
         code = page.evaluate("navigator.clipboard.readText()")
         assert code == page.evaluate(f"{ROOT}.dataset.python") and "explain(" in code
@@ -331,7 +335,7 @@ def test_phone(open_page):
         )
         page.evaluate("document.querySelector('.vx-more').open = true")
         page.evaluate(f"{ROOT}.explorer.set({{ query: [0, 1], head: 2 }})")
-        page.wait_for_timeout(100)
+        next_frames(page)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         explorer_box = page.locator(".vx-explorer").bounding_box()
         wall_box = page.locator(".vx-wall").bounding_box()
@@ -360,10 +364,10 @@ def test_korean_and_switching(open_page):
     page = open_page("korean")
     assert page.locator("h2").first.inner_text() == "탐색기"
     page.evaluate(f"{ROOT}.explorer.set({{ head: 2, layer: 4 }})")
-    page.wait_for_timeout(60)
+    next_frames(page)
     assert "5층 3번 헤드" in page.locator(".vx-say").inner_text()
     page.evaluate(f"{ROOT}.dispatchEvent(new CustomEvent('language', {{ detail: 'en' }}))")
-    page.wait_for_timeout(60)
+    next_frames(page)
     assert "Head 3 of layer 5" in page.locator(".vx-say").inner_text()
     assert state(page)["head"] == 2
     page.locator("input[id$=layer]").fill("7")
@@ -395,8 +399,8 @@ def test_lean_page_without_a_server(visit, tmp_path, monkeypatch):
     page = visit(file.as_uri())
     page.wait_for_selector(".vitx[data-wall]")
     page.mouse.click(*patch_point(page, 1, 1, (4, 4)))
-    page.wait_for_timeout(100)
+    next_frames(page)
     assert "the mean of the heads" in page.locator(".vx-say").inner_text()
     page.locator("[name$=map][value=rollout]").check()
-    page.wait_for_timeout(60)
+    next_frames(page)
     assert "Layers 1 to 4" in page.locator(".vx-say").inner_text()

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 import timm
@@ -16,6 +15,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save, save_file
 from support.paths import ROOT
+from support.patience import call_with_patience
 from support.timm import NAME, same_logits, unreachable
 
 from vit_demo.checkpoints import load_checkpoint
@@ -43,26 +43,26 @@ def test_the_hubs_cache_comes_before_the_network(own_folder, monkeypatch):
     assert same_logits(load_checkpoint(NAME).model, reference)
 
 
-def assert_quick_and_clear(name: str = NAME) -> None:
-    start = time.monotonic()
+def assert_given_up_in_one_line(name: str = NAME) -> None:
     with pytest.raises(CheckpointError) as error:
-        load_checkpoint(name)
-    assert time.monotonic() - start < 10
+        call_with_patience(lambda: load_checkpoint(name))
     assert "could not be downloaded" in str(error.value)
     assert "VIT_DEMO_WEIGHTS" in str(error.value)
     assert "\n" not in str(error.value)
 
 
 def test_a_hub_that_refuses_is_given_up_at_once(own_folder):
-    assert_quick_and_clear()
+    assert_given_up_in_one_line()
 
 
-def test_a_hub_that_never_answers_is_given_up_in_seconds(own_folder, monkeypatch):
+def test_a_hub_that_never_answers_is_given_up(own_folder, monkeypatch):
     import socket
+
+    monkeypatch.setattr("vit_demo.checkpoints.hub.HUB_SECONDS", 1)  # the same way, only sooner
 
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and says nothing
         unreachable(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        assert_quick_and_clear()
+        assert_given_up_in_one_line()
 
 
 @pytest.mark.parametrize("status", [401, 404, 500, 503])
@@ -77,7 +77,7 @@ def test_a_hub_that_answers_with_an_error_is_given_up_at_once(own_folder, monkey
     with http.server.HTTPServer(("127.0.0.1", 0), Refuses) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         unreachable(monkeypatch, f"http://127.0.0.1:{server.server_port}")
-        assert_quick_and_clear()
+        assert_given_up_in_one_line()
         server.shutdown()
 
 
@@ -85,7 +85,7 @@ def test_offline_mode_is_respected(own_folder, monkeypatch):
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert_quick_and_clear()
+    assert_given_up_in_one_line()
 
 
 # A hub that works, on this machine
@@ -224,14 +224,12 @@ def hub(tmp_path, monkeypatch, toy):
         ("full disk", "disk is full"),
     ],
 )
-def test_a_hub_that_fails_is_told_in_seconds_and_the_next_try_works(
-    hub, tmp_path, monkeypatch, fault, words
-):
+def test_a_hub_that_fails_is_told_and_the_next_try_works(hub, tmp_path, monkeypatch, fault, words):
     from huggingface_hub import file_download
 
     hub.fault = fault
     with monkeypatch.context() as patch:
-        patch.setattr("vit_demo.checkpoints.hub.STALL_SECONDS", 2)  # the same way, only sooner
+        patch.setattr("vit_demo.checkpoints.hub.STALL_SECONDS", 1)  # the same way, only sooner
         if fault == "full disk":
 
             def full(url, file, **options):
@@ -239,10 +237,8 @@ def test_a_hub_that_fails_is_told_in_seconds_and_the_next_try_works(
                 raise OSError(errno.ENOSPC, "No space left on device")
 
             patch.setattr(file_download, "http_get", full)
-        start = time.monotonic()
         with pytest.raises(CheckpointError, match=words) as error:
-            load_checkpoint(TOY)
-        assert time.monotonic() - start < 10
+            call_with_patience(lambda: load_checkpoint(TOY))
     assert "choose a model that needs no download" in str(error.value)
     assert str(tmp_path) not in str(error.value)
     hub.fault = "none"

@@ -1,7 +1,6 @@
 """Accuracy, for each class and over all, of a model trained here and of the embedded ones."""
 
 import json
-import os
 import re
 
 import pytest
@@ -62,10 +61,10 @@ def test_evaluate_without_a_set(trained, capsys):
     assert code == 2 and "Say on what" in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "dataset", "least"), [("vit-mnist", "mnist", 98.5),
                                                         ("vit-cifar10", "cifar10", 75)])  # fmt: skip
 def test_the_embedded_models_are_as_good_as_stated(shared, tmp_path, name, dataset, least):
-    torch.set_num_threads(os.cpu_count())
     page = (ROOT / "assets" / "README.md").read_text(encoding="utf-8")
     section = page.partition(f"## {name}\n")[2].partition("\n## ")[0]
     stated = float(re.search(r"Test accuracy: \*\*([\d.]+) %\*\*", section)[1])

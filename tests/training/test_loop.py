@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
 from PIL import Image
+from support.patience import wait_until
 from support.runs import (
     CALM,
     EVERYTHING,
@@ -83,9 +83,8 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(colours, tmp_path):
     process = subprocess.Popen(
         [str(word) for word in command], env=environment(), cwd=tmp_path, stdout=subprocess.DEVNULL
     )
-    while not (killed / "last.pt").exists():
-        assert process.poll() is None, "the run ended before it had written anything"
-        time.sleep(0.005)
+    wait_until((killed / "last.pt").exists, "the first epoch")
+    assert process.poll() is None, "the run ended before it could be killed"
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     done = len(torch.load(killed / "last.pt", weights_only=True)["history"])

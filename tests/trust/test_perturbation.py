@@ -159,6 +159,7 @@ def test_truth_from_the_names(capsys, shared, tmp_path, deit_tiny):
         synset_classes([Path("tabby.png")], deit_tiny)
 
 
+@pytest.mark.slow
 def test_the_ranking_of_the_literature(deit_tiny, imagenet_pictures, monkeypatch):
     """Real weights, 20 pictures, four of the ten steps (all of them: the command line)."""
     monkeypatch.setattr(perturbation, "SHARES", (0.0, 0.2, 0.4, 0.6))
@@ -177,6 +178,7 @@ def test_the_ranking_of_the_literature(deit_tiny, imagenet_pictures, monkeypatch
     assert negative["relevance"] > negative["random"]
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_pictures_and_agree(capsys, folder, model, tmp_path):
     alone, out = tmp_path / "alone", tmp_path / "out"
     faithfulness(capsys, folder, model, alone)

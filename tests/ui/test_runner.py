@@ -1,12 +1,12 @@
 """Pictures that wait go through the model together; each gets its own answer."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from PIL import Image
+from support.patience import wait_until
 
 import vit_demo
 from vit_demo.ui import runner
@@ -37,13 +37,6 @@ def pictures(count: int, size: tuple[int, int] = (40, 32)) -> list[Image.Image]:
     return [Image.fromarray(one) for one in pixels]
 
 
-def until(condition) -> None:
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def test_what_waits_goes_together_and_answers_are_not_mixed_up(classifier, monkeypatch):
     expected = [classifier.explain(picture) for picture in pictures(9)]
     labels = classifier.classify(pictures(9)[0], top=3)
@@ -55,10 +48,10 @@ def test_what_waits_goes_together_and_answers_are_not_mixed_up(classifier, monke
             return row.explain(classifier, picture, "crop", lambda e: e.rollout())
 
         first = pool.submit(explain, pictures(9)[0])
-        until(lambda: gate.sizes == [1])  # the model is busy: now the others gather
+        wait_until(lambda: gate.sizes == [1])  # the model is busy: now the others gather
         rest = [pool.submit(explain, picture) for picture in pictures(9)[1:]]
         alone = pool.submit(row.classify, classifier, pictures(9)[0], 3, "crop")
-        until(lambda: len(row.waiting) == 9)
+        wait_until(lambda: len(row.waiting) == 9)
         gate.opened.set()
         answers = [job.result(60) for job in [first, *rest]]
         assert [p.index for p in alone.result(60)] == [p.index for p in labels]
@@ -74,11 +67,11 @@ def test_other_sizes_wait_for_their_own_turn(classifier):
     gate, row = Gate(classifier), Runner()
     with ThreadPoolExecutor(4) as pool:
         jobs = [pool.submit(row.explain, classifier, pictures(1)[0], "crop", id)]
-        until(lambda: gate.sizes == [1])
+        wait_until(lambda: gate.sizes == [1])
         for i, size in enumerate(sizes):
             picture = pictures(1, size)[0]
             jobs.append(pool.submit(row.explain, classifier, picture, "native", id))
-            until(lambda: len(row.waiting) == i + 1)  # noqa: B023
+            wait_until(lambda: len(row.waiting) == i + 1)  # noqa: B023
         gate.opened.set()
         grids = [job.result(60)[0].grid for job in jobs]
     assert grids[1] == grids[3] != grids[2]
@@ -90,7 +83,7 @@ def test_an_error_hits_only_its_own_picture(classifier):
     with ThreadPoolExecutor(3) as pool:
         thens = [lambda e: e.layers, lambda e: 1 / 0, lambda e: e.heads]
         jobs = [pool.submit(row.explain, classifier, pictures(1)[0], "crop", t) for t in thens]
-        until(lambda: sum(gate.sizes) + len(row.waiting) >= 3)
+        wait_until(lambda: sum(gate.sizes) + len(row.waiting) >= 3)
         gate.opened.set()
         assert jobs[0].result(60)[1] == classifier.config.depth
         assert jobs[2].result(60)[1] == classifier.config.heads
@@ -114,7 +107,7 @@ def test_a_batch_that_is_too_large_goes_one_by_one(classifier):
         jobs = [
             pool.submit(row.explain, classifier, picture, "crop", id) for picture in pictures(4)
         ]
-        until(lambda: sum(gate.sizes) + len(row.waiting) >= 4)
+        wait_until(lambda: sum(gate.sizes) + len(row.waiting) >= 4)
         gate.opened.set()
         for job, wanted in zip(jobs, expected, strict=True):
             assert (job.result(60)[0].logits - wanted).abs().max() < 1e-4
@@ -125,7 +118,7 @@ def test_who_waits_too_long_hears_it_and_costs_nothing_more(classifier):
     gate, row = Gate(classifier), Runner(seconds=0.2)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(row.explain, classifier, pictures(1)[0], "crop", id)
-        until(lambda: gate.sizes == [1])
+        wait_until(lambda: gate.sizes == [1])
         second = pool.submit(row.explain, classifier, pictures(2)[1], "crop", id)
         for job in (first, second):
             with pytest.raises(TooSlow, match="smaller model"):

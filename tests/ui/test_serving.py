@@ -8,10 +8,13 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from support.patience import wait_until
+from support.ports import free_port
 
 from benchmarks.visitors import ROOT, SETTINGS, Refused, Server, Visitor, noise
 from vit_demo.ui.folder import remove_old
@@ -23,6 +26,7 @@ def files_below(folder: Path) -> list[str]:
     return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_nothing_is_left(tmp_path):
     """Kill the server in the middle of its work; the next one, in a checkout that cannot be written
     to, removes what the first one left, and leaves nothing itself."""
@@ -34,7 +38,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
     home.mkdir()
     places = {"TMPDIR": str(temporary), "HOME": str(home)}
 
-    with Server(**places) as server:
+    with Server("--port", str(free_port()), **places) as server:
         stop = threading.Event()
 
         def keep_asking(number: int) -> None:
@@ -48,7 +52,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
         with ThreadPoolExecutor(4) as pool:
             for number in range(4):
                 pool.submit(keep_asking, number)
-            time.sleep(1)
+            wait_until(lambda: files_below(temporary), "the first upload")
             server.process.send_signal(signal.SIGKILL)
             stop.set()
     assert files_below(temporary)  # or this test would show nothing
@@ -59,7 +63,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
     # Root may write everywhere; without these capabilities root is as bound as everybody else.
     bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
     prefix = bound if os.geteuid() == 0 else []
-    with Server(prefix=prefix, checkout=checkout, **places) as server:
+    with Server("--port", str(free_port()), prefix=prefix, checkout=checkout, **places) as server:
         about, maps = Visitor(server.address).call("explain", noise(1), "vit-cifar10", *SETTINGS)
         assert len(about["labels"]) == 10 and maps["orig_name"] == "maps.npz"
         assert str(server.process.pid) in "".join(os.listdir(temporary))
@@ -73,7 +77,9 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
-    with Server(TMPDIR=str(folder), VIT_DEMO_KEEP_MINUTES="0.02") as server:
+    with Server(
+        "--port", str(free_port()), TMPDIR=str(folder), VIT_DEMO_KEEP_MINUTES="0.02"
+    ) as server:
         server.folder = folder
         yield server
 
@@ -137,11 +143,15 @@ def test_old_uploads_are_removed(server):
     connection.close()
     assert path.exists()
     uploads = path.parents[1]
-    end = time.monotonic() + 30
-    while len(files_below(uploads)) > 2:  # the picture of the last call, and its maps
-        assert time.monotonic() < end, files_below(uploads)
-        time.sleep(1.5)  # longer than they may lie there
+
+    def swept() -> bool:
+        for file in uploads.rglob("*"):
+            with suppress(FileNotFoundError):
+                os.utime(file, (0, 0))  # all that is there by now is old
         visitor.call("explain", noise(3), "vit-cifar10", *SETTINGS)
+        return len(files_below(uploads)) <= 2  # the picture of this call, and its maps
+
+    wait_until(swept, "the removal of old files")
     assert not path.exists()
 
 
@@ -176,7 +186,10 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
     demo = page.make(device="cpu")
     monkeypatch.setattr(runner, "forward", forward)
     _, address, _ = demo.launch(
-        server_name="127.0.0.1", prevent_thread_lock=True, **page.launch_options()
+        server_name="127.0.0.1",
+        server_port=free_port(),
+        prevent_thread_lock=True,
+        **page.launch_options(),
     )
     try:
         file = {
@@ -189,20 +202,15 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
         for number, visitor in enumerate(visitors):
             events.append(visitor.begin("classify", *arguments))
             waiting = max(0, number + 1 - 16)
-            end = time.monotonic() + 30
-            while len(demo._queue) != waiting:  # the others run, which is: wait for the model
-                assert time.monotonic() < end
-                time.sleep(0.02)
+            # the others run, which is: wait for the model
+            wait_until(lambda: len(demo._queue) == waiting, "a place in the queue")  # noqa: B023
         with pytest.raises(Refused, match="(?i)full"):
             Visitor(address).begin("classify", *arguments)
         gone = Visitor(address, timeout=1)  # the last one looks, and leaves
         with pytest.raises(TimeoutError):
             gone.answer("classify", events.pop())
         gone.connection.close()
-        end = time.monotonic() + 60
-        while len(demo._queue) != 2:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+        wait_until(lambda: len(demo._queue) == 2, "leaving the queue")
         go.set()
         for visitor, event in zip(visitors, events, strict=False):
             assert len(visitor.answer("classify", event)[0]["labels"]) == 3

@@ -1,0 +1,156 @@
+"""Imports go one way, read from the source: `python tests/test_imports.py` prints who imports whom."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "vit_demo"
+LAYERS = [  # lowest first; a module imports from its own layer and from those below
+    "validate files map_settings embedded labels image",
+    "view model attention",
+    "distributed recorder checkpoints",
+    "class_maps explain training",
+    "trust",
+    "render export trust.charts trust.perturbation",  # the latter two draw what they found
+    "ui",
+    "cli",
+    "__main__ vit_demo",  # the ways in
+]
+NEVER = {  # besides: whom a module, or any module of a folder, must not reach, even through others
+    "model": [PACKAGE],
+    "attention": [PACKAGE],
+    "class_maps": ["checkpoints"],
+    "training": ["class_maps", "explain"],
+    "ui.texts": ["checkpoints", "model", "explain"],
+}
+LIGHT = ["vit_demo", "vit_demo.cli", "vit_demo.training.config", "vit_demo.map_settings"]
+LIGHT += ["vit_demo.embedded", "vit_demo.ui.texts"]
+
+
+@cache
+def sources() -> dict[str, ast.Module]:
+    """The modules of the package without its name in front, parsed; the package itself keeps it."""
+    found = {}
+    for path in sorted((ROOT / PACKAGE).rglob("*.py")):
+        parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
+        name = ".".join(part for part in parts if part != "__init__") or PACKAGE
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Every name that is imported, wherever the statement stands: a.b for `from a import b`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: write the import with its full name"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """For each of our modules, those of ours that it imports."""
+    edges = {}
+    for module, tree in sources().items():
+        edges[module] = set()
+        for name in imported(tree):
+            inside = name.removeprefix(f"{PACKAGE}.")
+            if inside == name:
+                continue  # not ours
+            while inside and inside not in sources():  # a name in a module
+                inside = inside.rpartition(".")[0]
+            edges[module].add(inside or PACKAGE)
+    return edges
+
+
+def belongs(module: str, group: str) -> bool:
+    return module == group or module.startswith(f"{group}.") or group == PACKAGE
+
+
+def layer_of(module: str) -> int:
+    """The longest name that fits decides: trust.charts lies above trust."""
+    fitting = {
+        name: number
+        for number, names in enumerate(LAYERS)
+        for name in names.split()
+        if module == name or module.startswith(f"{name}.")
+    }
+    assert fitting, f"{module} has no layer; add it to LAYERS in tests/test_imports.py"
+    return fitting[max(fitting, key=len)]
+
+
+def reached(module: str) -> set[str]:
+    """All that is imported in the end."""
+    seen, waiting = set(), [module]
+    while waiting:
+        new = graph()[waiting.pop()] - seen
+        seen |= new
+        waiting += new
+    return seen
+
+
+def test_the_source_is_read():
+    """Or the other tests would find nothing wrong for the wrong reason."""
+    assert {"attention", "checkpoints", "class_maps", "recorder"} <= graph()["explain"]
+    assert "explain" in graph()["cli.flags"]  # inside a function
+    assert "trust" in graph()["ui.questions"]  # from vit_demo import trust as ...
+    assert "checkpoints.weights" in reached("ui.page")
+
+
+@pytest.mark.parametrize("module", graph())
+def test_a_module_imports_from_below(module):
+    above = {other for other in graph()[module] if layer_of(other) > layer_of(module)}
+    assert above == set(), f"{module} imports from a layer above its own"
+
+
+def test_there_is_no_circle():
+    tuple(TopologicalSorter(graph()).static_order())  # raises CycleError, which names the circle
+
+
+@pytest.mark.parametrize("group", NEVER)
+def test_what_must_stay_apart(group):
+    modules = [module for module in graph() if belongs(module, group)]
+    assert modules
+    for module in modules:
+        wrong = {other for other in reached(module) for no in NEVER[group] if belongs(other, no)}
+        assert wrong == set(), f"{module} must not import these, directly or through others"
+
+
+def test_the_pages_html_loads_no_checkpoint():
+    assert not any(belongs(other, "checkpoints") for other in graph()["ui.html"])
+
+
+def test_only_the_command_line_parses_arguments():
+    using = {name for name, tree in sources().items() if "argparse" in set(imported(tree))}
+    using = {name for name in using if not belongs(name, "cli")}
+    assert using == {"checkpoints.weights"}  # old checkpoints hold an argparse.Namespace
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_import_without_torch(module):
+    code = f"import sys, {module}; print(sorted({{'torch', 'timm', 'gradio'}} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def print_layers() -> None:
+    """Who imports whom, from the lowest layer to the highest."""
+    for number, names in enumerate(LAYERS):
+        print(f"{number}: {names}")
+        for module, imports in graph().items():
+            if layer_of(module) == number and imports:
+                print(f"     {module:26} <- {', '.join(sorted(imports))}")
+
+
+if __name__ == "__main__":
+    print_layers()

@@ -1,0 +1,229 @@
+"""Whatever is sent to the running app, an answer or one plain sentence comes back, and it goes on."""
+
+import json
+import re
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+from support import corpus
+from support.app import INSIDE, MARK, sentence
+from support.paths import ROOT
+
+# Pictures
+
+
+def test_two_hundred_pictures(app):
+    """Uploaded and asked about, by four visitors at once."""
+    files = [sample for sample in corpus.samples() if len(sample.data) < 2 * corpus.MEGA]
+    files += list(corpus.mutants(105, seed=1))
+    assert len(files) >= 200
+
+    def send(index: int) -> tuple[str, bool, bool | None]:
+        sample = files[index]
+        path = app.upload(sample.name, sample.data)
+        assert "/../" not in path and Path(path).parents[1].name == "uploads"
+        model = ("vit-cifar10", "vit-mnist")[index % 2]
+        name, rest = ("explain", []) if index % 4 == 0 else ("classify", ["crop", 3])
+        rest = rest or ["native", None, None, 0.5, 0, "mean"]
+        event, found = app.call(name, [{"path": path} | MARK, model, *rest])
+        if event == "complete":
+            assert found[0]["labels"][0]["probability"] > 0
+        else:
+            assert event == "error" and sentence(found), (sample.name, found)
+            assert found.endswith(".") and ";" in found, found  # what is wrong; what to do
+        return sample.kind, event == "complete", sample.accepted
+
+    with ThreadPoolExecutor(4) as pool:
+        seen = list(pool.map(send, range(80)))
+        before = app.memory()
+        seen += pool.map(send, range(80, len(files)))
+    assert all(wanted in (None, accepted) for _, accepted, wanted in seen), seen
+    outcomes = Counter((kind, accepted) for kind, accepted, _ in seen)
+    assert outcomes["plain", True] >= 10 and outcomes["bomb", False] >= 10
+    assert outcomes["flip", True] and outcomes["flip", False] and outcomes["no picture", False]
+    assert app.process.poll() is None
+    if before:  # the store of the page is not filled by programs: nothing should stay at all
+        assert app.memory() - before < 150 * corpus.MEGA
+
+
+def test_an_upload_that_is_too_large_is_refused(app):
+    files = {"files": ("big.png", bytes(21 * 2**20))}
+    try:
+        answer = app.client.post(f"{app.url}/gradio_api/upload", files=files)
+        assert answer.status_code == 413 and not INSIDE.search(answer.text)
+    except httpx.WriteError:
+        pass  # it hung up on us, which is as good
+    assert app.get("/config").status_code == 200
+
+
+# Arguments
+
+BAD_CLASSIFY = [
+    (["nope", "crop", 2], "no model"),
+    ([None, "crop", 2], "no model"),
+    ([5, "crop", 2], "no model"),
+    ([["vit-mnist"], "crop", 2], "no model"),
+    ([{"a": 1}, "crop", 2], "no model"),
+    (["x" * 1_000_000, "crop", 2], "no model"),
+    (["../../etc/passwd", "crop", 2], "no model"),
+    (["a.pth", "crop", 2], "no model"),
+    (["deit_tiny_patch16_224.fb_in1k", "crop", 2], "hub cannot be reached"),
+    (["vit-mnist", "zoom", 2], "zoom"),
+    (["vit-mnist", ["crop"], 2], "crop"),
+    (["vit-mnist", "crop", 0], "ask for 1 label or more"),
+    (["vit-mnist", "crop", -(10**30)], "ask for 1 label or more"),
+    (["vit-mnist", "crop", "many"], "check the values"),
+    (["vit-mnist", "crop", [1]], "check the values"),
+    (["vit-mnist"], "check the values"),
+    ([], "check the values"),
+]
+BAD_EXPLAIN = [
+    ([99, 0, 0.5, 0, "mean"], "no row 99"),
+    ([0, -99, 0.5, 0, "mean"], "no column -99"),
+    ([10**30, 0, 0.5, 0, "mean"], "no row"),
+    (["a", "b", 0.5, 0, "mean"], "check the values"),
+    ([None, None, 5, 0, "mean"], "residual is 5"),
+    ([None, None, -1, 0, "mean"], "residual is -1"),
+    ([None, None, "half", 0, "mean"], "residual is 'half'"),
+    ([None, None, [0.5], 0, "mean"], "residual"),
+    ([None, None, 0.5, 1, "mean"], "discard is 1"),
+    ([None, None, 0.5, "0.x", "mean"], "discard"),
+    ([None, None, 0.5, 0, "x"], "'x'"),
+    ([None, None, 0.5, 0, "y" * 500_000], "yyy"),
+]
+
+
+def test_arguments_that_make_no_sense(app, uploaded):
+    for rest, words in BAD_CLASSIFY:
+        event, found = app.call("classify", [uploaded, *rest])
+        assert event == "error" and sentence(found) and words in found, (rest, found)
+    for rest, words in BAD_EXPLAIN:
+        event, found = app.call("explain", [uploaded, "vit-mnist", "crop", *rest])
+        assert event == "error" and sentence(found) and words in found, (rest, found)
+    start = json.dumps([uploaded, "vit-mnist", "crop"])[:-1]
+    for number in ("NaN", "1e999", "-Infinity", "9" * 400):
+        event, found = app.call("classify", f'{{"data": {start}, {number}]}}')
+        assert event == "complete" or sentence(found), (number, found)
+        shares = f"null, null, {number}, {number}, null"
+        event, found = app.call("explain", f'{{"data": {start}, {shares}]}}')
+        assert event in ("error", "refused") and sentence(found), (number, found)
+    for body in ("", "{", "[]", "null", '{"data": 5}', '{"data": ' + "[" * 50_000):
+        event, found = app.call("classify", body)
+        assert event == "refused" and not INSIDE.search(found), (body[:20], found)
+    event, found = app.call("classify", [uploaded, "vit-mnist", "x" * 10 * corpus.MEGA, 2])
+    assert event == "refused" and "too large" in found
+    event, found = app.call("explain", [uploaded, "vit-mnist", None, None, None, None, None, None])
+    assert event == "complete", found  # empty: the usual
+
+
+def look(app, uploaded: dict, **values) -> dict:
+    """The event of the page that looks at a picture, with any values one likes."""
+    config = app.get("/config").json()
+    names = {part["id"]: part["props"].get("elem_id") for part in config["components"]}
+    event = next(
+        event
+        for event in config["dependencies"]
+        if {"source", "upload", "pad"} <= {names[i] for i in event["inputs"]}
+    )
+    usual = {"source": "picture 1", "upload": uploaded, "fit": "crop", "ready": "vit-mnist"}
+    usual |= {"language": "en"} | values
+    return app.event(event["id"], [usual.get(names[i]) for i in event["inputs"]])
+
+
+def test_the_pages_own_event_is_guarded_too(app, uploaded):
+    fine = look(app, uploaded)
+    assert fine["success"], fine
+    for upload in ({"path": "/etc/passwd"}, {"path": str(ROOT / "assets/examples/cat.jpg")}):
+        for mark in ({}, MARK):
+            found = look(app, upload | mark)
+            assert not found["success"] and "no such picture" in found["output"]["error"], found
+    odd = [{"source": "example ../../../etc/passwd"}, {"source": "drawing", "pad": "x" * 10_000}]
+    odd += [{"source": 5}, {"source": ["a"]}, {"fit": "zoom"}, {"ready": "/etc/passwd"}]
+    odd += [{"language": ["x"]}, {"language": "../x"}, {"upload": None}, {"upload": "x"}]
+    for values in odd:
+        text = json.dumps(look(app, **({"uploaded": uploaded} | values)), ensure_ascii=False)
+        assert "root:x:0" not in text and "Traceback" not in text, (values, text)
+
+
+def test_a_model_that_cannot_be_had_leaves_the_page_on_its_own(app):
+    config = app.get("/config").json()
+    names = {part["id"]: part["props"].get("elem_id") for part in config["components"]}
+    wanted = ["model", "ready", "language"]
+    event = next(
+        e
+        for e in config["dependencies"]
+        if [names[i] for i in e["inputs"]] == wanted and e["outputs"]
+    )
+    for model in ("deit_tiny_patch16_224.fb_in1k", "../../etc/passwd", "nope", "x" * 100_000):
+        done = app.event(event["id"], [model, "vit-mnist", "en"])
+        assert done["success"], done
+        found = dict(zip((names[i] for i in event["outputs"]), done["output"]["data"], strict=True))
+        assert "vit-mnist" in str(found["model"]) and "vit-mnist" in str(found["ready"]), found
+        assert sentence(re.sub("<.*?>", "", str(found["message"]))), found
+
+
+def test_server_functions(app):
+    config, asked = app.get("/config").json(), 0
+    for part in config["components"]:
+        for name in part["props"].get("server_fns") or ():
+            for data in (None, 5, "x", [], {}, {"id": "../.."}, {"id": ["x"], "language": ["en"]}):
+                body = {"data": data, "component_id": part["id"], "fn_name": name}
+                body["session_hash"] = "stranger"
+                answer = app.client.post(f"{app.url}/gradio_api/component_server", json=body)
+                assert answer.status_code == 200, (name, data, answer.text)
+                assert sentence(answer.json()["error"]), answer.text
+                asked += 1
+    assert asked >= 14
+    for name in ("__init__", "preprocess", "get_config", "postprocess"):
+        body = {"data": {}, "component_id": part["id"], "fn_name": name, "session_hash": "x"}
+        answer = app.client.post(f"{app.url}/gradio_api/component_server", json=body)
+        assert answer.status_code == 404
+
+
+def test_server_functions_about_a_real_picture(app, uploaded):
+    """Now the id is known: what stands beside it may still be anything."""
+    config, done = app.get("/config").json(), look(app, uploaded)
+    id = re.search(r'"id": "([\w-]{20,})"', json.dumps(done))[1]
+    state = {
+        "layer": 99,
+        "head": -99,
+        "residual": "x",
+        "discard": 7,
+        "map": "../x",
+        "query": [9, 9],
+    }
+    odd = [
+        {"query": [99, 99]}, {"query": "ab"}, {"query": [1e999, 1]}, {"query": [None]},
+        {"query": {"a": 1}}, {"labels": [99]}, {"labels": "ab"}, {"labels": [1e999]}, {"label": 99},
+        {"label": "no such"}, {"label": "x" * 1_000_000}, {"label": [1]}, {"label": -5},
+        {"heads": [[99, 0]]}, {"heads": 5}, {"layers": [-99]}, {"patches": [[0]]}, {"fill": "red"},
+        {"kind": "npz", "state": state}, {"kind": "../x"}, {"kind": ["npz"]}, {"kind": "json"},
+        {"kind": "gif", "state": {"opacity": 1e308, "colours": "../x"}},
+        {"kind": "webp", "state": {"map": "attention", "head": 99}},
+        {"kind": "html", "language": "../../x", "state": {"a": "</script><script>"}},
+        {"kind": "npz", "state": {"query": [1e999, "x"]}}, {"kind": "npz", "state": 5},
+    ]  # fmt: skip
+    answered = 0
+    for part in config["components"]:
+        for name in part["props"].get("server_fns") or ():
+            for data in odd:
+                body = {"data": {"id": id} | data, "component_id": part["id"], "fn_name": name}
+                body = json.dumps(body | {"session_hash": "stranger"})
+                answer = app.client.post(f"{app.url}/gradio_api/component_server", content=body)
+                assert answer.status_code == 200, (name, data, answer.text)
+                found = answer.json()
+                if "error" in found:
+                    text = found["error"]
+                    assert isinstance(text, str) and len(text) < 1000 and not INSIDE.search(text)
+                answered += "error" not in found
+    assert answered  # those that leave out what does not concern them
+    assert app.process.poll() is None
+
+
+def test_the_app_still_answers(app, uploaded):
+    """Whatever the tests of this process have sent: it lives, and a good picture gets its answer."""
+    event, found = app.call("classify", [uploaded, "vit-mnist", "crop", 3])
+    assert event == "complete" and len(found[0]["labels"]) == 3
+    assert app.process.poll() is None

@@ -1,0 +1,111 @@
+"""The app as a process: how it starts, how it stops, and what it says when it cannot."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from support.page import DEIT
+from support.paths import ROOT
+from support.shared import missing
+
+from vit_demo.embedded import embedded
+
+
+def start(*arguments: str, **environment: str) -> subprocess.Popen:
+    environment = os.environ | {"PYTHONUNBUFFERED": "1"} | environment
+    return subprocess.Popen(
+        [sys.executable, "app.py", *arguments], cwd=ROOT, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+
+
+def read_until(process: subprocess.Popen, words: str) -> str:
+    text = ""
+    for line in process.stdout:
+        text += line
+        if words in line:
+            return text
+    pytest.fail(f"the app ended before it said {words!r}:\n{text}")
+
+
+def test_start_with_a_file_and_stop(shared):
+    """The first port is taken: the next one serves, and Ctrl-C ends it without a trace."""
+    weights = shared / "weights" / f"{DEIT}.safetensors"
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            taken.bind(("127.0.0.1", 7860))
+            taken.listen()
+        except OSError:
+            pass  # somebody else has it: as good
+        arguments = ("--checkpoint", str(weights), "--arch", "deit_tiny_patch16_224")
+        process = start(*arguments, "--device", "cpu")
+        try:
+            text = read_until(process, "Ready: ")
+            assert "Port 7860 is in use" in text
+            url = re.search(r"Ready: (http://127.0.0.1:\d+/)", text)[1]
+            assert ":7860" not in url
+            config = json.loads(fetch(url + "config"))
+            models = next(
+                c["props"] for c in config["components"] if c["props"].get("elem_id") == "model"
+            )
+            assert models["value"] == weights.stem
+            assert str(weights.parent) not in json.dumps(config)
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "Stopped." in rest and "Traceback" not in rest
+
+
+def fetch(url: str) -> str:
+    from urllib.request import urlopen
+
+    with urlopen(url, timeout=60) as response:
+        return response.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--model", "no_such_vit"), "There is no model"),
+        (("--checkpoint", "nowhere.safetensors"), "There is no file"),
+        (("--port", "99999999"), "choose a port from 1 to 65535"),
+    ],
+)
+def test_bad_arguments_end_in_one_line(arguments, words):
+    process = start(*arguments)
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode != 0
+    assert words in text.splitlines()[-1] and "Traceback" not in text
+
+
+@pytest.mark.parametrize("by", ["flag", "environment"])
+def test_a_port_asked_for_is_not_exchanged(by):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.2", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        if by == "flag":
+            process = start("--host", "127.0.0.2", "--port", port)
+        else:
+            process = start(GRADIO_SERVER_NAME="127.0.0.2", GRADIO_SERVER_PORT=port)
+        text, _ = process.communicate(timeout=300)
+    assert process.returncode != 0
+    assert f"cannot listen on 127.0.0.2:{port}" in text.splitlines()[-1]
+
+
+def test_importing_the_app_does_not_start_it():
+    if "vit-cifar10" not in embedded():
+        missing("assets/vit-cifar10.safetensors is not here")
+    code = "import app; print(type(app.demo).__name__, app.demo.is_running)"
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.stdout.splitlines()[-1] == "Blocks False", run.stderr

@@ -1,0 +1,100 @@
+"""What the server keeps of its visitors' pictures, and for how long."""
+
+import gc
+
+import numpy as np
+import pytest
+from PIL import Image
+from support.memory import resident
+from support.page import DEIT
+
+from vit_demo.checkpoints.weights import CheckpointError
+from vit_demo.export import maps_of_layers
+from vit_demo.map_settings import settings_from
+from vit_demo.ui.store import Server, Store
+
+
+def test_store_is_bounded(small, lion, tmp_path):
+    store = Store(tmp_path, most=3)
+    try:
+        ids = [store.put(small.explain(lion), key=number) for number in range(5)]
+        assert [store.get(id) is not None for id in ids] == [False, False, True, True, True]
+        assert [store.find(number) is not None for number in range(5)] == [False] * 2 + [True] * 3
+        assert sorted(path.name for path in store.folder.iterdir()) == sorted(ids[2:])
+        assert len(set(ids)) == 5 and all(len(id) >= 24 for id in ids)
+        store.get(ids[2])  # used again: now another one is the oldest
+        store.put(small.explain(lion))
+        assert store.get(ids[2]) is not None and store.get(ids[3]) is None
+    finally:
+        store.close()
+    assert not store.folder.exists()
+
+
+def test_store_is_bounded_in_bytes(small, lion, tmp_path):
+    one = small.explain(lion)
+    store = Store(tmp_path, most_bytes=2 * one.memory)
+    ids = [store.put(one) for _ in range(4)]
+    assert [store.get(id) is not None for id in ids] == [False, False, True, True]
+    store.close()
+
+
+def test_a_visitor_never_names_a_file(shared):
+    path = str(shared / "weights" / f"{DEIT}.safetensors")
+    server = Server()
+    for name in (path, "x.pth", "./x", "..\\x.safetensors"):
+        with pytest.raises(CheckpointError, match="There is no model"):
+            server.load(name)
+    server.store.close()
+
+
+def test_memory_comes_back_after_200_pictures(small):
+    """With a full store, 200 more pictures leave neither memory nor files behind."""
+    server = Server()
+    server.models.kept["small"] = small
+    rng = np.random.default_rng(0)
+
+    def look(count: int) -> None:
+        for _ in range(count):
+            picture = Image.fromarray(rng.integers(0, 256, (480, 640, 3), dtype=np.uint8))
+            server.explain(picture, "small", "crop")
+        gc.collect()
+
+    look(60)
+    before, files = resident(), len(list(server.store.folder.iterdir()))
+    look(200)
+    assert resident() < 1.1 * before
+    assert len(list(server.store.folder.iterdir())) == files == server.store.most
+    server.store.close()
+
+
+def test_state_of_the_explorer_in_python(small, lion):
+    explanation = small.explain(lion)
+    state = {"map": "rollout", "head": "max", "query": [1, 2], "residual": 0.2, "discard": 0.1}
+    settings = settings_from(state)
+    assert settings.fusion == "max" and settings.query == (1, 2)
+    maps = maps_of_layers(explanation, settings)
+    expected = explanation.rollout(1, query=(1, 2), fusion="max", residual=0.2, discard=0.1)
+    np.testing.assert_allclose(maps[1], expected)
+    state = {"map": "attention", "head": 1, "direction": "to", "query": [0, 0]}
+    maps = maps_of_layers(explanation, settings_from(state))
+    np.testing.assert_allclose(maps[2], explanation.attention(2, 1, (0, 0), direction="to"))
+    state = {"map": "head_rollout", "head": 1, "query": None, "below": "same"}
+    maps = maps_of_layers(explanation, settings_from(state))
+    np.testing.assert_allclose(maps[2], explanation.head_rollouts(2, below="same")[1])
+
+
+def test_two_views_of_one_example_do_not_share_a_file(small, lion):
+    server = Server()
+    server.models.kept["small"] = small
+    id = server.explain(str(lion), "small", "crop", "lion")
+    views = [{"residual": 0.2}, {"residual": 0.8}]
+    names = [server.save(id, "npz", view, "en") for view in views]
+    assert names[0] != names[1]
+    for name, view in zip(names, views, strict=True):
+        with np.load(server.store.folder_of(id) / name) as maps:
+            expected = server.store.get(id).rollout(**view)
+            np.testing.assert_allclose(maps["rollout"], expected, atol=1e-6)
+    for step in range(40):
+        server.save(id, "json", {"residual": step / 40}, "en")
+    assert len(list(server.store.folder_of(id).iterdir())) < 30
+    server.store.close()
