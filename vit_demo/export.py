@@ -21,6 +21,8 @@ from vit_demo.trust.methods import METHODS
 
 def shown_map(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The map that the settings ask for: (rows, cols)."""
+    if settings.map == "contribution":  # the difference of two labels is a pass of its own
+        return explanation.contribution(settings.label, settings.minus)
     if settings.is_class_map or settings.map == "random":
         method = METHODS[settings.map]
         heat = method(explanation, explanation.label_index(settings.label))
