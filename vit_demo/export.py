@@ -32,6 +32,12 @@ def shown_map(explanation: Explanation, settings: MapSettings) -> Tensor:
     return maps_of_layers(explanation, settings)[explanation.layer_index(settings.layer)]
 
 
+def prefix_contribution(explanation: Explanation, settings: MapSettings) -> float:
+    """What the class, distillation and register tokens contribute: it is not in the map."""
+    tokens = explanation.contribution(settings.label, settings.minus, tokens=True)
+    return float(tokens[: explanation.config.prefix_tokens].sum())
+
+
 def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The same map for every layer: (layers, rows, cols)."""
     head, layers = settings.head, range(explanation.layers)
@@ -75,6 +81,8 @@ def description(
     }
     if settings.is_class_map:  # label and minus: the map of one class, less another's
         where |= {"map": settings.map, "label": settings.label, "minus": settings.minus}
+    if settings.map == "contribution":
+        where["prefix_contribution"] = prefix_contribution(explanation, settings)
     about = explanation.describe() | ({"image": Path(image).name} if image else {})
     prefix_mass = float(tokens[: explanation.config.prefix_tokens].sum())
     return about | {"prefix_mass": prefix_mass, "settings": options | where}
