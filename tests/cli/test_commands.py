@@ -273,6 +273,25 @@ def test_trust_prints_and_writes_the_numbers_of_the_library(
     assert code == 0 and json.loads(text) == about
 
 
+def test_a_thorough_trust_removes_patches_in_both_ways(capsys, model, picture, tmp_path):
+    given = ["trust", picture, "--model", model, "--label", 2, "--methods", "rollout,contribution"]
+    code, text, err = run(capsys, *given, "--thorough", "--out", tmp_path)
+    assert code == 0, err
+    about = json.loads((tmp_path / "trust.json").read_text())
+    explanation = small_classifier().explain(picture)
+    maps = {"rollout": explanation.rollout(), "contribution": explanation.contribution(2)}
+    expected = faithful.trust_thoroughly(explanation, maps, 2)
+    assert (about["remove"], about["also"]["remove"]) == ("tokens", "black")
+    for found, way in ((about, "tokens"), (about["also"], "black")):
+        for name, result in expected[way].items():
+            assert found["methods"][name]["score"] == pytest.approx(result.score, abs=1e-5)
+            assert len(found["methods"][name]["random"]) == 30
+    best = faithful.best_method(*expected.values())
+    assert about["best"] == {"method": best.method, "sentence": best.sentence}
+    assert best.sentence in text and "their tokens dropped" in text and "painted black" in text
+    assert Image.open(tmp_path / "trust-black.png").width > 500
+
+
 def test_trust_with_random_weights(capsys, model, picture, tmp_path):
     given = ["trust", picture, "--model", model, "--out", tmp_path, "--random-weights"]
     code, text, err = run(capsys, *given, "--methods", "relevance,random")

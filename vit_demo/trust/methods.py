@@ -20,8 +20,8 @@ METHODS: dict[str, Callable[[Explanation, int], Tensor]] = {
     "raw": lambda explanation, index: explanation.attention(-1, "mean"),
     "rollout": lambda explanation, index: explanation.rollout(),
     "gradient_rollout": lambda explanation, index: explanation.gradient_rollout(index),
-    "relevance": lambda explanation, index: explanation.relevance(index),
     "contribution": lambda explanation, index: explanation.contribution(index),
+    "relevance": lambda explanation, index: explanation.relevance(index),
     "grad_cam": lambda explanation, index: explanation.grad_cam(index),
     "random": random_map,
 }
