@@ -15,14 +15,14 @@ function answerList(element, server, watch) {
   function choose(label) {
     const { state } = explorer(), open = state.label !== null;
     if (state.label === label) return explorer().leaveClass();
-    explorer().set({ map: open ? state.map : "relevance", label, minus: state.minus === label ? null : state.minus });
+    explorer().set({ map: open ? state.map : "contribution", label, minus: state.minus === label ? null : state.minus });
     showPicture();
   }
 
   function subtract(minus) {
     const { state } = explorer();
     if (state.minus === minus) return explorer().set({ minus: null });
-    const map = state.label === null || state.map === "random" ? "relevance" : state.map;
+    const map = state.label === null || state.map === "random" ? "contribution" : state.map;
     explorer().set({ map, label: state.label ?? predicted(), minus });
     showPicture();
   }

@@ -285,4 +285,4 @@ function mountPage(root, setup, { language, state, classes }) {
 
 globalThis.ViTExplorer = { decode, maths: { step, normalise, discarder, createMaps, enlarge, scaleOf },
   mount, mountComponent, mountPage, el, fill, percent, canvasOf, drawMap, fitCanvas, gradient, scaleAround,
-  shortName, ARROWS };
+  shortName, isSigned, ARROWS };

@@ -79,7 +79,7 @@ function pictureSection(explorer) {
   const kinds = [...PLAIN_MAPS, "class"]; // the last stands for all class maps
   const hints = Object.fromEntries(kinds.map((key) => [key, t(`${key}_hint`)]));
   const kind = choice(explorer, "map", kinds.map((key) => [key, t(key)]), hints,
-    (map) => set({ map: map === "class" ? "relevance" : map }));
+    (map) => set({ map: map === "class" ? CLASS_MAPS[0] : map }));
   const method = select(explorer, "method", CLASS_MAPS.map((key) => [key, t(key)]), (map) => set({ map }));
   const chooseHead = (value) => set({ head: /^\d+$/.test(value) ? +value : value });
   ui.play = el("button", { type: "button", class: "vx-play", onclick: () => togglePlay(explorer) });
@@ -237,11 +237,11 @@ function syncWithModel(explorer) {
 /** What a class map has nothing to do with is off, and says why. */
 function syncClass({ data, state, ui, ask, classes, t }) {
   const off = isClass(state), why = off ? t("class_off") : "";
-  ui.method.value = off ? state.map : "relevance";
+  ui.method.value = off ? state.map : CLASS_MAPS[0];
   ui.method.querySelector("[value=random]").disabled = state.minus !== null;
   for (const key of ["layer", "play"]) ui[key].disabled = off;
   for (const input of ui.scale.querySelectorAll("input")) input.disabled = off;
-  ui.colours.disabled = state.minus !== null;
+  ui.colours.disabled = isSigned(state);
   ui.layer.closest(".vx-row").title = ui.scale.title = why;
   const button = ui.map.querySelector("[value=class]"), none = !data.classes || !(ask || classes.size);
   button.disabled = none;
@@ -252,7 +252,7 @@ function showLegend(explorer, key, scale) {
   const { ui, state, tables, t } = explorer, [low, bar, high, note] = ui[key].children;
   const one = key === "legend" && isClass(state), say = one ? (x) => amount(explorer, x) : percent;
   const kind = state.minus !== null ? "difference" : state.map === "gradient_rollout" ? "share"
-    : state.map === "random" ? "random" : "logit";
+    : ["random", "contribution"].includes(state.map) ? state.map : "logit";
   bar.style.background = gradient(one ? tableOf(state, tables) : tables[state.colours]);
   low.textContent = scale ? say(scale.low) : "";
   high.textContent = scale ? `${scale.clipped ? "\u2265 " : ""}${say(scale.high)}` : "";

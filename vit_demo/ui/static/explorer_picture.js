@@ -54,7 +54,7 @@ function drawPicture(explorer) {
   context.clearRect(0, 0, width, height);
   const values = patchValues(explorer, vector), own = query ? patchIndex(explorer, query) : -1;
   const shared = state.scale === "shared" && wall.scale && !isClass(state);
-  const scale = state.minus !== null ? scaleAround(values)
+  const scale = isSigned(state) ? scaleAround(values)
     : shared ? wall.scale : scaleOf([values], 1, own);
   explorer.shown = { query, vector, values, scale, note };
   paintPicture(explorer, context, width, height);
@@ -81,7 +81,7 @@ function paintPicture({ data, picture, grey, peek, shown, state, tables }, conte
   drawMap(context, width, height, shown.values, data.grid, looks);
 }
 
-const tableOf = ({ minus, colours }, tables) => tables[minus === null ? colours : "difference"];
+const tableOf = (state, tables) => tables[isSigned(state) ? "difference" : state.colours];
 
 function drawTip(explorer, patch, box) {
   const { root, data, state, learned, ui: { tip }, t } = explorer;

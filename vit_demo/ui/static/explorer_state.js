@@ -4,13 +4,15 @@ const DEFAULTS = { map: "head_rollout", layer: -1, head: "mean", query: null, di
   below: "mean", residual: 0.5, discard: 0, opacity: 0.55, smooth: false, colours: "inferno",
   scale: "own", sort: "layer", label: null, minus: null };
 const PLAIN_MAPS = ["head_rollout", "rollout", "attention"]; // the same for every class
-const CLASS_MAPS = ["relevance", "gradient_rollout", "grad_cam", "random"]; // as `class_maps` packs them
+const CLASS_MAPS = ["contribution", "relevance", "gradient_rollout", "grad_cam", "random"]; // as `class_maps` packs them
+const SIGNED_MAPS = ["contribution"]; // for the class above zero, against it below
 const CHOICES = { map: [...PLAIN_MAPS, ...CLASS_MAPS], direction: ["from", "to"],
   below: ["mean", "same"], scale: ["shared", "own"], sort: ["layer", "focus"],
   colours: ["inferno", "viridis", "cividis", "magma"] };
 const FUSIONS = ["mean", "max", "min"];
 
 const isClass = ({ map }) => CLASS_MAPS.includes(map);
+const isSigned = ({ map, minus }) => minus !== null || SIGNED_MAPS.includes(map);
 const isOne = (head) => typeof head === "number"; // otherwise all heads, fused
 const same = (a, b) => a === b || (a && b && a[0] === b[0] && a[1] === b[1]);
 
@@ -77,7 +79,7 @@ function className(explorer) {
 
 /** A value of the map as a visitor reads it: a share, or a number in units of the logit. */
 function amount({ state }, value) {
-  const sign = state.minus !== null && value > 0 ? "+" : "";
+  const sign = isSigned(state) && value > 0 ? "+" : "";
   if (!isClass(state) || state.map === "gradient_rollout") {
     return value < 0 ? `\u2212${percent(-value)}` : sign + percent(value);
   }
@@ -99,7 +101,8 @@ function classCaption(explorer) {
   const { state: { map, label, minus }, t } = explorer;
   const values = { label: labelName(explorer, label), minus: minus === null ? "" : labelName(explorer, minus) };
   if (minus !== null) return t("say_difference", values);
-  const shares = map === "gradient_rollout" ? prefixShares(explorer) : [];
+  const shares = map === "gradient_rollout" ? prefixShares(explorer)
+    : map === "contribution" ? prefixShares(explorer, (value) => amount(explorer, value)) : [];
   return [t(`say_${map}`, values), ...shares].join(" ");
 }
 
@@ -123,12 +126,12 @@ function caption(explorer) {
 }
 
 /** How much stays on the tokens that are no patches: a sentence for each kind. */
-function prefixShares({ data, shown, t }) {
+function prefixShares({ data, shown, t }, say = percent) {
   let token = 0;
   return Object.entries(data.prefix).map(([name, count]) => {
     let share = 0;
     for (const stop = token + count; token < stop; token++) share += shown.vector[token];
-    return t("stays", { share: percent(share), tokens: t(`of_${name}`) });
+    return t("stays", { share: say(share), tokens: t(`of_${name}`) });
   });
 }
 
@@ -140,6 +143,7 @@ const number = (x) => String(+x.toPrecision(6));
 /** The call that makes the same map: `explanation.rollout(...)` and so on. */
 function pythonCall({ map, layer, head, query, direction, below, residual, discard, label, minus }) {
   if (map === "random") return "faithful.random_map(explanation)";
+  if (map === "contribution") return `explanation.contribution(${label}${minus === null ? "" : `, minus=${minus}`})`;
   if (label !== null) {
     return [label, minus].filter((one) => one !== null).map((one) => `explanation.${map}(${one})`).join(" - ");
   }
@@ -170,7 +174,7 @@ function pythonOf(explorer) {
     "    explanation.view.picture,",
     "    heat,",
     `    opacity=${number(state.opacity)},`,
-    `    colour_map=${literal(state.minus === null ? state.colours : "RdBu_r")},`,
+    `    colour_map=${literal(isSigned(state) ? "RdBu_r" : state.colours)},`,
     `    smooth=${state.smooth ? "True" : "False"},`,
     `    scale=(${number(shown.scale.low)}, ${number(shown.scale.high)}),`,
     ")",

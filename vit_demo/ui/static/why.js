@@ -12,7 +12,7 @@ function mountWhy(root, { props, watch, trigger, server, texts }) {
   }
   V = globalThis.ViTExplorer;
   const why = { root, props, trigger, server, texts, ui: {}, language: "en", id: null, classes: 0, label: null,
-    ready: false, near: false, remove: "tokens", selected: "relevance", method: "relevance", job: null, runs: 0,
+    ready: false, near: false, remove: "tokens", selected: "contribution", method: "contribution", job: null, runs: 0,
     explorer: document.querySelector("#explorer .vitx").explorer, ...nothingKnown() };
   why.t = (key, values = {}) => V.fill(texts[why.language][key], values);
   build(why);
@@ -76,7 +76,7 @@ function showAll(why) {
   showKnockout(why);
 }
 
-/** The six maps of a label, when the section is near the screen; once. */
+/** The maps of a label, when the section is near the screen; once. */
 async function fetchMaps(why) {
   const { id, label, maps, server, language } = why;
   if (!why.ready || !why.near || maps.has(label)) return;

@@ -41,7 +41,7 @@ function showRandom(why) {
   ui.cascade.replaceChildren(...Array.from({ length: last + 1 }, (_, k) => {
     const name = k === 0 ? t("random_none") : k === last ? t("random_all") : t("random_some", { count: k });
     const same = known?.correlations[k], words = k === 0 ? t("random_real") : t("random_same", { correlation: signed(same) });
-    return el("li", { "data-correlation": same }, known ? mapCanvas(why, known.heats[k], 120) : el("span", { class: "why-blank" }),
+    return el("li", { "data-correlation": same }, known ? mapCanvas(why, known.heats[k], 120, V.isSigned({ map: method, minus: null })) : el("span", { class: "why-blank" }),
       el("strong", {}, name), el("span", { class: "why-same", style: `--same:${Math.max(0, same ?? 0)}`, "aria-hidden": "true" }),
       el("small", {}, known ? words : "\u00a0"));
   }));

@@ -1,7 +1,7 @@
 // The strip of methods and the trust meter: every method's map of one label, and how each one did when
 // what it marks was taken away.
 
-const METHODS = ["raw", "rollout", "gradient_rollout", "relevance", "grad_cam", "random"];
+const METHODS = ["raw", "rollout", "gradient_rollout", "contribution", "relevance", "grad_cam", "random"];
 const LAST = { layer: -1, head: "mean", query: null, direction: "from", residual: 0.5, discard: 0 };
 
 /** The explorer's settings that show this method's map. */
@@ -112,7 +112,7 @@ function tile(why, method, values) {
   const { t, explorer, label } = why, { el } = V, shown = method === "shown";
   const known = resultOf(why, method), state = explorer.state;
   const map = shown ? explorer.values : values;
-  const picture = map ? mapCanvas(why, map, 200, shown && state.minus !== null) : el("span", { class: "why-blank" });
+  const picture = map ? mapCanvas(why, map, 200, V.isSigned(shown ? state : { map: method, minus: null })) : el("span", { class: "why-blank" });
   const verdict = known ? `${signed(known.score)} · ${t(`verdict_${known.verdict.replace(" ", "_")}`)}` : "\u00a0";
   const choose = () => {
     why.selected = method;
