@@ -75,7 +75,7 @@ def values(page) -> np.ndarray:
 
 
 def same(page, expected) -> None:
-    np.testing.assert_allclose(values(page), np.asarray(expected).ravel(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(values(page), np.asarray(expected).ravel(), rtol=1e-4, atol=1e-5)
 
 
 def questions(page) -> list[str]:
@@ -103,13 +103,13 @@ def test_a_label_shows_its_map_and_goes_back(arrive, site):
     e, (first, second, *_) = site.explanation(page), labels(page)
     asked = questions(page)
     ask(page, 2)
-    until(page, f"s.map === 'relevance' && s.label === {second}")
-    same(page, e.relevance(second))
+    until(page, f"s.map === 'contribution' && s.label === {second}")
+    same(page, e.contribution(second))
     row = page.locator("ol.answer li:nth-child(2) .ask")
     assert row.get_attribute("aria-pressed") == "true"
     assert e.labels[second].split(",")[0] in page.locator("#explorer .vx-say").inner_text()
     assert page.locator("#explorer input[id$=layer]").is_disabled()
-    for method in ("gradient_rollout", "grad_cam"):
+    for method in ("relevance", "gradient_rollout", "grad_cam"):
         page.select_option("#explorer select[id$=method]", method)
         same(page, getattr(e, method)(second))
     ask(page, 1)
@@ -131,10 +131,10 @@ def test_two_labels_and_their_difference(arrive, site):
     e, (first, second, third, *_) = site.explanation(page), labels(page)
     ask(page, 3, "less")  # without another choice: from the predicted label
     until(page, f"s.label === {first} && s.minus === {third}")
-    same(page, e.relevance(first) - e.relevance(third))
+    same(page, e.contribution(first, minus=third))
     ask(page, 2)
     until(page, f"s.label === {second} && s.minus === {third}")
-    expected = (e.relevance(second) - e.relevance(third)).numpy()
+    expected = e.contribution(second, minus=third).numpy()
     same(page, expected)
     names = [e.labels[label].split(",")[0] for label in (second, third)]
     page.wait_for_selector(f"#explorer .vx-say:has-text('Red: speaks for {names[0]} rather than')")
@@ -172,7 +172,7 @@ def test_search_finds_any_label(arrive, site):
     assert field.get_attribute("aria-activedescendant") == "found-0"
     page.keyboard.press("Enter")
     until(page, f"s.label === {label}")
-    same(page, e.relevance(label))
+    same(page, e.contribution(label))
     row = page.locator(f"ol.also li[data-index='{label}']")
     page.wait_for_function("document.querySelector('ol.also .percent').textContent !== ''")
     share = 100 * float(e.logits.softmax(dim=-1)[label])
@@ -237,7 +237,7 @@ def test_link_and_files_of_a_class_map(arrive, site, visit, tmp_path):
 
 
 def strip(page) -> None:
-    """Come to the section; its six maps come by themselves."""
+    """Come to the section; its maps come by themselves."""
     page.locator("#why").scroll_into_view_if_needed()
     page.wait_for_selector("#why .why-tile[data-method=relevance]:not(:disabled)")
 
@@ -270,7 +270,7 @@ def test_scores_and_curves_are_the_librarys(arrive, site, remove):
     e = site.explanation(page)
     strip(page)
     page.check(f"#why input[value={remove}] >> nth=0", force=True)
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     done(page, "trust")
     expected = faithful.trust_all(e, faithful.method_maps(e), remove=remove)
     for method, trust in expected.items():
@@ -327,23 +327,23 @@ def slow(monkeypatch):
 def test_cancel_stops_the_work(arrive, slow):
     page = arrive()
     strip(page)
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     page.wait_for_selector("#why [data-job=trust][data-state=running]:not([data-done^='0/'])")
-    assert page.locator("#why button:has-text('Check all six')").is_disabled()
+    assert page.locator("#why button:has-text('Check all seven')").is_disabled()
     page.click("#why [data-job=trust] button")
     page.wait_for_selector("#why [data-job=trust][data-state=cancelled]:has-text('Cancelled')")
     go_on_until_it_ends(slow)
     assert slow.costs <= 6  # what was under way, and the step until Gradio has closed the generator
     for _ in range(10_000):
         slow.turn.release()
-    page.click("#why button:has-text('Check all six')")  # and everything works as before
+    page.click("#why button:has-text('Check all seven')")  # and everything works as before
     done(page, "trust")
 
 
 def test_a_closed_page_stops_the_work(arrive, slow):
     page = arrive()
     strip(page)
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     page.wait_for_selector("#why [data-job=trust][data-state=running]:not([data-done^='0/'])")
     page.close()
     go_on_until_it_ends(slow)
@@ -368,12 +368,12 @@ def test_a_failure_is_said(arrive, monkeypatch):
     strip(page)
     with monkeypatch.context() as patch:
         patch.setitem(why.QUESTIONS, "trust", broken)  # inside of the work
-        page.click("#why button:has-text('Check all six')")
+        page.click("#why button:has-text('Check all seven')")
         page.wait_for_selector("#why [data-job=trust][data-state=failed]:has-text('went wrong')")
         patch.setattr(why, "work", broken)  # and outside, where only Gradio sees it
-        page.click("#why button:has-text('Check all six')")
+        page.click("#why button:has-text('Check all seven')")
         page.wait_for_selector("#why [data-job=trust][data-state=failed]:has-text('did not work')")
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     done(page, "trust")
 
 
@@ -382,7 +382,7 @@ def test_the_queue_is_seen(arrive, slow):
     first, second = arrive(), arrive()
     for page in (first, second):
         strip(page)
-        page.click("#why button:has-text('Check all six')")
+        page.click("#why button:has-text('Check all seven')")
         kind = "running" if page is first else "waiting"
         page.wait_for_selector(f"#why [data-job=trust][data-state={kind}]")
     first.click("#why [data-job=trust] button")
@@ -398,7 +398,7 @@ def test_random_weights(arrive, site):
     page = arrive()
     e = site.explanation(page)
     strip(page)
-    for method, passes in (("relevance", None), ("random", False)):
+    for method, passes in (("contribution", None), ("relevance", None), ("random", False)):
         page.select_option("#why-method", method)
         page.click("#why button:has-text('Make the blocks random')")
         done(page, "random")
@@ -538,8 +538,8 @@ def test_another_picture_begins_anew(arrive, site):
     page.wait_for_function(f"{EXPLORER}.dataset.id !== {json.dumps(before)}")
     page.wait_for_function("!document.querySelector('#why .why-cell[aria-pressed=true]')")
     top = labels(page)[0]
-    until(page, f"s.map === 'relevance' && s.label === {top} && s.minus === null")
-    same(page, site.explanation(page).relevance())
+    until(page, f"s.map === 'contribution' && s.label === {top} && s.minus === null")
+    same(page, site.explanation(page).contribution())
 
 
 def test_korean(arrive):
@@ -549,7 +549,7 @@ def test_korean(arrive):
     done(page, "trust")
     sentence = page.locator("#why .why-says .why-sentence").inner_text()
     page.click("#language [data-language=en]")
-    page.wait_for_selector("#why button:has-text('Check all six')")
+    page.wait_for_selector("#why button:has-text('Check all seven')")
     english = page.locator("#why .why-says .why-sentence").inner_text()  # nothing is asked again
     assert sentence != english and "chance" in english
 
