@@ -33,6 +33,8 @@ from vit_demo.attention import head_rollouts
 from vit_demo.checkpoints import Checkpoint
 from vit_demo.checkpoints.timm_models import config_of, imagenet_labels, preprocess_of
 from vit_demo.checkpoints.weights import fill
+from vit_demo.class_maps import class_maps
+from vit_demo.contribution import contributions
 from vit_demo.explain import Classifier
 from vit_demo.view import View
 
@@ -158,11 +160,16 @@ def measure_time(name: str, rounds: int) -> None:
         explanation.class_vectors.clear()  # or it would be remembered
         return explanation.relevance(281)
 
+    def contribution():
+        explanation.class_vectors.clear()
+        return explanation.contribution(281)
+
     hooks = WithHooks(name, theirs.state_dict())
     tasks = {
         "timm, plain forward": lambda: plain(theirs),
         "ours, plain forward": lambda: plain(classifier.model),
         "ours, explain + all head rollouts": lambda: explain_all(classifier, view),
+        "ours, contribution to one class": contribution,
         "ours, relevance of one class": relevance,
         "hooks and N x N products (the usual way)": lambda: hooks(pixels),
     }
@@ -174,6 +181,7 @@ def measure_time(name: str, rounds: int) -> None:
     limits = {
         "ours, plain forward": MODELS[name][0],
         "ours, explain + all head rollouts": MODELS[name][1],
+        "ours, contribution to one class": 2.8,
         "ours, relevance of one class": 3.0,
     }
     seldom = {"hooks and N x N products (the usual way)", "transformers, eager, our rollouts"}
@@ -199,7 +207,7 @@ def row(what: str, value: str, limit: str = "") -> None:
 def measure_memory(name: str = "vit_base_patch16_384") -> None:
     print(f"\n{name}: memory above the model's own, MB (each in a process of its own)")
     peaks = {}
-    for way in ("timm", "ours", "explain", "hooks"):
+    for way in ("timm", "ours", "explain", "contribution", "relevance", "hooks"):
         command = [sys.executable, "-m", "benchmarks.explain", "--peak", way, name]
         runs = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
                 for _ in range(3)]  # fmt: skip
@@ -225,6 +233,10 @@ def print_peak(way: str, name: str) -> None:
         if way == "explain":
             explanation = classifier.explain_views([view])[0]
             result, held = explanation.head_rollouts(None), explanation.memory
+        elif way == "contribution":
+            result, held = contributions(classifier.model, pixels, torch.tensor([[281]])), 0
+        elif way == "relevance":
+            result, held = class_maps(classifier.model, pixels, torch.tensor([[281]]), slice(1)), 0
         else:
             result = {"timm": theirs, "ours": classifier.model}.get(way) or hooks
             result, held = result(pixels), 0

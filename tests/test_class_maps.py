@@ -8,9 +8,8 @@ from support.attention import FAST, random_attention, seeds, shapes
 from support.models import WITH_HEAD, small_classifier
 
 from vit_demo import attention
-from vit_demo.class_maps import class_maps
+from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, class_maps
 from vit_demo.labels import find_label
-from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.model import VisionTransformer, ViTConfig, attention_weights
 from vit_demo.recorder import readout_tokens
 from vit_demo.view import to_tensor
@@ -63,7 +62,7 @@ def test_the_row_from_the_top_is_the_row_of_the_full_product(shape, seed):
             "gradient_rollout": attention.gradient_rollout(A, dA, readout),
             "grad_cam": attention.grad_cam(A[-1], dA[-1], readout, 1),
         }
-        for name in CLASS_MAPS:
+        for name in ATTENTION_GRADIENT_MAPS:
             torch.testing.assert_close(got[name], expected[name])
     batch = [layer.expand(2, *layer.shape) for layer in A], [g.expand(2, *g.shape) for g in dA]
     torch.testing.assert_close(
@@ -97,7 +96,7 @@ def test_real_weights_give_the_maps_of_timms_model_in_float64(
         dA = torch.autograd.grad(logits[0, wanted], A, retain_graph=True)
         layers = torch.stack([a.detach()[0] for a in A]), torch.stack(dA)[:, 0]
         expected = full_maps(*layers, readout, 1)
-        for name in CLASS_MAPS:
+        for name in ATTENTION_GRADIENT_MAPS:
             got = getattr(explanation, name)(index, tokens=True)
             largest = expected[name][1:].max().clamp(min=1e-12)  # Grad-CAM may be all zero
             worst = (got - expected[name])[1:].abs().max() / largest
@@ -157,7 +156,7 @@ def test_toy_model_against_numerical_differentiation(shape):
         for b in range(2):
             dA = slopes[b, ..., classes[question, b]]
             expected = full_maps(A[b], dA, readout, config.prefix_tokens)
-            for name in CLASS_MAPS:
+            for name in ATTENTION_GRADIENT_MAPS:
                 torch.testing.assert_close(
                     got[name][question, b], expected[name], atol=1e-6, **CLOSE
                 )
@@ -172,7 +171,7 @@ def test_every_kind_of_readout_and_a_batch(shape, picture):
     both = class_maps(classifier.model, pixels, torch.tensor([[4, 1]]), readout)
     for i, (p, label) in enumerate(zip(pictures, (4, 1), strict=True)):
         explanation = classifier.explain(p)
-        for name in CLASS_MAPS:
+        for name in ATTENTION_GRADIENT_MAPS:
             got = getattr(explanation, name)(label, tokens=True)
             assert got.shape == (16 + classifier.config.prefix_tokens,)
             assert torch.isfinite(got).all() and (got >= 0).all()
@@ -226,7 +225,7 @@ def test_a_model_in_training_keeps_its_gradients(picture):
 
 def test_a_headless_model_says_that_it_has_no_classes(picture):
     explanation = small_classifier(num_classes=0).explain(picture)
-    for name in CLASS_MAPS:
+    for name in ATTENTION_GRADIENT_MAPS:
         with pytest.raises(ValueError, match="maps only"):
             getattr(explanation, name)()
 

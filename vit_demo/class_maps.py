@@ -1,4 +1,4 @@
-"""Why this class? The maps that need gradients.
+"""Why this class? The maps that need gradients of the attention (`contribution.py` needs none).
 
 Attention and rollout are the same whatever one asks for. These maps ask how the *logit of one class*
 changes with each entry of each layer's attention: one forward pass with the attention in the graph,
@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from vit_demo import attention
-from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.model import VisionTransformer, attention_weights
+
+ATTENTION_GRADIENT_MAPS = ("relevance", "gradient_rollout", "grad_cam")
 
 
 class AttentionGraph:
@@ -37,7 +38,7 @@ def class_maps(
     not see each other, so the gradient of the sum of their logits is each one's own gradient.
     `torch.autograd.grad` returns gradients and leaves none behind. Works under `inference_mode`, too.
     """
-    maps = {name: [] for name in CLASS_MAPS}
+    maps = {name: [] for name in ATTENTION_GRADIENT_MAPS}
     prefix = model.config.prefix_tokens
     with torch.inference_mode(False), torch.enable_grad():
         pixels, classes = pixels.clone(), classes.to(pixels.device).clone()  # may enter the graph

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from vit_demo import attention
 from vit_demo.checkpoints import Checkpoint, load_checkpoint
-from vit_demo.class_maps import class_maps
+from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, class_maps
+from vit_demo.contribution import contributions
 from vit_demo.distributed import choose_device
 from vit_demo.image import open_image
 from vit_demo.labels import find_label
@@ -221,6 +222,28 @@ class Explanation:
 
     # Why this class: maps that need gradients, so the first one of a class costs a pass of its own
 
+    def contribution(
+        self,
+        label: Label | Sequence[Label] = None,
+        minus: int | str | None = None,
+        *,
+        tokens: bool = False,
+    ) -> Tensor:
+        """What each patch adds to log p of this class, or takes from it (Mehri et al. 2025): signed.
+
+        In units of log p, added up over the inputs of all blocks. With `minus`: what speaks for
+        `label` rather than for that one, in one pass back; it is `contribution(label) -
+        contribution(minus)`, exactly. A list of labels shares one forward pass.
+        """
+        if minus is None:
+            return self.class_map("contribution", label, tokens)
+        wanted, many = self.label_indices(label)
+        less = torch.full((len(wanted), 1), self.label_index(minus))
+        classes = torch.tensor(wanted)[:, None]
+        found = contributions(self.classifier.model, self.pixels, classes, less)[:, 0]
+        found = found if many else found[0]
+        return found if tokens else self.as_map(found)
+
     def relevance(self, label: Label | Sequence[Label] = None, *, tokens: bool = False) -> Tensor:
         """Class relevance (Chefer et al. 2021): what in the picture speaks for this class.
 
@@ -240,19 +263,28 @@ class Explanation:
         return self.class_map("grad_cam", label, tokens)
 
     def class_map(self, name: str, label: Label | Sequence[Label], tokens: bool) -> Tensor:
-        """One of the class maps. All three come from one pass, and are kept: N numbers each."""
-        many = isinstance(label, Sequence | np.ndarray | Tensor)
-        many = many and not isinstance(label, str) and not is_whole(label)
-        wanted = [self.label_index(one) for one in (label if many else [label])]
-        missing = [index for index in dict.fromkeys(wanted) if index not in self.class_vectors]
+        """One of the class maps. Contribution has a pass of its own, the others come from one
+        together; all are kept: N numbers each."""
+        wanted, many = self.label_indices(label)
+        known = self.class_vectors
+        missing = [i for i in dict.fromkeys(wanted) if name not in known.get(i, {})]
         if missing:
-            classes = torch.tensor(missing)[:, None]
-            maps = class_maps(self.classifier.model, self.pixels, classes, self.readout_tokens)
+            classes, model = torch.tensor(missing)[:, None], self.classifier.model
+            if name in ATTENTION_GRADIENT_MAPS:
+                maps = class_maps(model, self.pixels, classes, self.readout_tokens)
+            else:
+                maps = {name: contributions(model, self.pixels, classes)}
             for i, index in enumerate(missing):
-                self.class_vectors[index] = {kind: found[i, 0] for kind, found in maps.items()}
-        found = torch.stack([self.class_vectors[index][name] for index in wanted])
+                known.setdefault(index, {}).update({kind: of[i, 0] for kind, of in maps.items()})
+        found = torch.stack([known[index][name] for index in wanted])
         found = found if many else found[0]
         return found if tokens else self.as_map(found)
+
+    def label_indices(self, label: Label | Sequence[Label]) -> tuple[list[int], bool]:
+        """The classes of one label or of a list of labels, and whether it was a list."""
+        many = isinstance(label, Sequence | np.ndarray | Tensor)
+        many = many and not isinstance(label, str) and not is_whole(label)
+        return [self.label_index(one) for one in (label if many else [label])], many
 
     @property
     def prefix_mass(self) -> float:

@@ -21,6 +21,8 @@ from vit_demo.trust.methods import METHODS
 
 def shown_map(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The map that the settings ask for: (rows, cols)."""
+    if settings.map == "contribution":  # the difference of two labels is a pass of its own
+        return explanation.contribution(settings.label, settings.minus)
     if settings.is_class_map or settings.map == "random":
         method = METHODS[settings.map]
         heat = method(explanation, explanation.label_index(settings.label))
@@ -28,6 +30,12 @@ def shown_map(explanation: Explanation, settings: MapSettings) -> Tensor:
             return heat
         return heat - method(explanation, explanation.label_index(settings.minus))
     return maps_of_layers(explanation, settings)[explanation.layer_index(settings.layer)]
+
+
+def prefix_contribution(explanation: Explanation, settings: MapSettings) -> float:
+    """What the class, distillation and register tokens contribute: it is not in the map."""
+    tokens = explanation.contribution(settings.label, settings.minus, tokens=True)
+    return float(tokens[: explanation.config.prefix_tokens].sum())
 
 
 def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
@@ -75,6 +83,8 @@ def description(
     }
     if settings.is_class_map:  # label and minus: the map of one class, less another's
         where |= {"map": settings.map, "label": settings.label, "minus": settings.minus}
+    if settings.map == "contribution":
+        where["prefix_contribution"] = prefix_contribution(explanation, settings)
     about = explanation.describe() | ({"image": Path(image).name} if image else {})
     prefix_mass = float(tokens[: explanation.config.prefix_tokens].sum())
     return about | {"prefix_mass": prefix_mass, "settings": options | where}

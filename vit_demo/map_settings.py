@@ -14,7 +14,8 @@ from vit_demo.validate import choice, pair, share, shown, whole
 FITS = ("crop", "pad", "stretch", "native")  # how a picture meets the model: `view.py`
 FUSIONS = ("mean", "max", "min")  # over heads
 PLAIN_MAPS = ("head_rollout", "rollout", "attention")  # the same for every class
-CLASS_MAPS = ("relevance", "gradient_rollout", "grad_cam")  # why one class: `class_maps.py`
+CLASS_MAPS = ("contribution", "relevance", "gradient_rollout", "grad_cam")  # why one class
+SIGNED_MAPS = ("contribution",)  # for the class above zero, against it below
 COLOUR_MAPS = ("inferno", "viridis", "cividis", "magma")
 DIFFERENCES = "RdBu_r"  # blue, white, red: for values on both sides of zero
 CHOICES = {
@@ -67,6 +68,11 @@ class MapSettings:
         return self.map in CLASS_MAPS
 
     @property
+    def is_signed(self) -> bool:
+        """Values on both sides of zero, which is the middle of the colours."""
+        return self.map in SIGNED_MAPS or (self.is_class_map and self.minus is not None)
+
+    @property
     def fusion(self) -> str:
         """How rollout fuses the heads: only there "max" and "min" stand for the whole way down."""
         fused = self.map == "rollout" and self.head in ("max", "min")
@@ -90,6 +96,7 @@ SCHEMA = {
     "fusions": list(FUSIONS),
     "plain_maps": list(PLAIN_MAPS),
     "class_maps": [*CLASS_MAPS, "random"],  # in the order in which the server packs them
+    "signed_maps": list(SIGNED_MAPS),
 }
 
 

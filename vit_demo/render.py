@@ -16,7 +16,7 @@ from torch import Tensor
 
 from vit_demo.explain import Explanation
 from vit_demo.labels import short
-from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, unknown_colours
+from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, SIGNED_MAPS, unknown_colours
 
 INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#2f6fde"
 Scale = tuple[float, float]
@@ -66,14 +66,27 @@ def overlay(
     return Image.blend(grey, colours, opacity)  # on grey, every colour belongs to the map
 
 
+def signed_overlay(picture: Image.Image, heat: Tensor | np.ndarray, **options) -> Image.Image:
+    """A map with values on both sides of zero: red above, blue below, white at zero."""
+    scale = scale_around_zero(heat)
+    return overlay(picture, heat, colour_map=DIFFERENCES, scale=scale, opacity=0.7, **options)
+
+
+def method_overlay(
+    picture: Image.Image, heat: Tensor | np.ndarray, method: str, **options
+) -> Image.Image:
+    """A method's map in the colours that fit it."""
+    draw = signed_overlay if method in SIGNED_MAPS else overlay
+    return draw(picture, heat, **options)
+
+
 def difference(
     picture: Image.Image, heat: Tensor | np.ndarray, more: str, less: str, *, smooth: bool = False
 ) -> Image.Image:
     """What speaks for one label rather than another, over the picture: red for `more`, blue for
     `less`, white where nothing decides between them; below it the scale, the same on both sides."""
     scale = scale_around_zero(heat)
-    options = {"colour_map": DIFFERENCES, "smooth": smooth, "scale": scale, "opacity": 0.7}
-    shown = overlay(picture, heat, **options)
+    shown = signed_overlay(picture, heat, smooth=smooth)
     canvas = Image.new("RGB", (shown.width, shown.height + 64), PAPER)
     canvas.paste(shown)
     draw, font, y = ImageDraw.Draw(canvas), ImageFont.load_default(13), shown.height + 12

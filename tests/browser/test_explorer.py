@@ -293,6 +293,8 @@ def test_python_snippet_runs_and_gives_the_same_picture(open_page, tmp_path, mon
         {"map": "rollout", "head": "min", "query": None, "colours": "viridis", "scale": "shared"},
         {"map": "attention", "head": 2, "direction": "to", "query": [0, 5], "opacity": 1},
         {"map": "attention", "head": "mean", "direction": "from", "query": None},
+        {"map": "contribution", "label": 1, "opacity": 0.5},
+        {"map": "contribution", "label": 1, "minus": 0},
         {"map": "relevance", "label": 1, "opacity": 0.5},
         {"map": "grad_cam", "label": 1, "minus": 0, "smooth": False},
         {"map": "random", "label": 0},

@@ -180,12 +180,26 @@ def test_explain_shows_what_speaks_for_a_label(capsys, model, picture, tmp_path)
     code, text, _ = run(
         capsys, "explain", picture, "--model", model, "--out", out, "--label", "Label 3"
     )
-    assert code == 0 and "relevance.png" in text
+    assert code == 0 and "contribution.png" in text and "relevance.png" not in text
     about = json.loads((out / "explanation.json").read_text())
-    assert about["relevance_of"] == {"label": "label 3", "index": 3}
-    expected = small_classifier().explain(picture).relevance(3).numpy()
-    np.testing.assert_allclose(np.load(out / "maps.npz")["relevance"], expected, atol=1e-6)
-    assert Image.open(out / "relevance.png").size[0] >= 32
+    explanation = small_classifier().explain(picture)
+    tokens = explanation.contribution(3, tokens=True)
+    of = about["contribution_of"]
+    assert (of["label"], of["index"]) == ("label 3", 3)
+    assert of["prefix"] == pytest.approx(float(tokens[0]), abs=1e-6)
+    expected = explanation.contribution(3).numpy()
+    np.testing.assert_allclose(np.load(out / "maps.npz")["contribution"], expected, atol=1e-6)
+    assert Image.open(out / "contribution.png").size[0] >= 32
+    for method in ("relevance", "gradient_rollout", "grad_cam"):
+        other = tmp_path / method
+        given = ("--out", other, "--label", "Label 3", "--method", method)
+        code, text, _ = run(capsys, "explain", picture, "--model", model, *given)
+        assert code == 0 and f"{method}.png" in text
+        about = json.loads((other / "explanation.json").read_text())
+        assert about[f"{method}_of"] == {"label": "label 3", "index": 3}
+        expected = getattr(explanation, method)(3).numpy()
+        np.testing.assert_allclose(np.load(other / "maps.npz")[method], expected, atol=1e-6)
+        assert Image.open(other / f"{method}.png").size[0] >= 32
     code, _, err = run(
         capsys, "explain", picture, "--model", model, "--out", out, "--label", "lable 3"
     )
@@ -196,7 +210,7 @@ def test_explain_shows_what_speaks_for_one_label_rather_than_another(
     capsys, model, picture, tmp_path
 ):
     out = tmp_path / "out"
-    options = ("--label", "label 3", "--minus", 1)
+    options = ("--label", "label 3", "--minus", 1, "--method", "relevance")
     code, text, err = run(capsys, "explain", picture, "--model", model, "--out", out, *options)
     assert code == 0, err
     assert "relevance.png, difference.png" in text
@@ -207,6 +221,10 @@ def test_explain_shows_what_speaks_for_one_label_rather_than_another(
     np.testing.assert_allclose(np.load(out / "maps.npz")["difference"], expected, atol=1e-6)
     shown, alone = (Image.open(out / name) for name in ("difference.png", "relevance.png"))
     assert shown.width == alone.width and shown.height > alone.height  # the scale is below
+    code, text, err = run(capsys, "explain", picture, "--model", model, "--out", out, *options[:4])
+    assert code == 0 and "contribution.png, difference.png" in text, err
+    expected = (explanation.contribution(3) - explanation.contribution(1)).numpy()
+    np.testing.assert_allclose(np.load(out / "maps.npz")["difference"], expected, atol=1e-5)
     for options, words in (
         (("--minus", "label 1"), "--minus needs --label"),
         (("--label", "label 3", "--minus", "lable 1"), "closest"),
@@ -253,6 +271,25 @@ def test_trust_prints_and_writes_the_numbers_of_the_library(
     assert Image.open(tmp_path / "a" / "trust.png").width > 1000
     code, text, _ = run(capsys, *given, "--out", tmp_path / "b", "--json")
     assert code == 0 and json.loads(text) == about
+
+
+def test_a_thorough_trust_removes_patches_in_both_ways(capsys, model, picture, tmp_path):
+    given = ["trust", picture, "--model", model, "--label", 2, "--methods", "rollout,contribution"]
+    code, text, err = run(capsys, *given, "--thorough", "--out", tmp_path)
+    assert code == 0, err
+    about = json.loads((tmp_path / "trust.json").read_text())
+    explanation = small_classifier().explain(picture)
+    maps = {"rollout": explanation.rollout(), "contribution": explanation.contribution(2)}
+    expected = faithful.trust_thoroughly(explanation, maps, 2)
+    assert (about["remove"], about["also"]["remove"]) == ("tokens", "black")
+    for found, way in ((about, "tokens"), (about["also"], "black")):
+        for name, result in expected[way].items():
+            assert found["methods"][name]["score"] == pytest.approx(result.score, abs=1e-5)
+            assert len(found["methods"][name]["random"]) == 30
+    best = faithful.best_method(*expected.values())
+    assert about["best"] == {"method": best.method, "sentence": best.sentence}
+    assert best.sentence in text and "their tokens dropped" in text and "painted black" in text
+    assert Image.open(tmp_path / "trust-black.png").width > 500
 
 
 def test_trust_with_random_weights(capsys, model, picture, tmp_path):

@@ -205,6 +205,55 @@ def test_a_map_of_another_grid_and_a_headless_model_are_refused(picture):
             ask(explanation)
 
 
+# A closer look, and which map was best
+
+
+def test_a_thorough_check_has_more_steps_and_orders_and_both_ways(picture):
+    explanation = small_classifier(image_size=48).explain(picture)  # 36 patches
+    maps = {"contribution": explanation.contribution(2), "rollout": explanation.rollout()}
+    seen = []
+    ways = faithful.trust_thoroughly(
+        explanation, maps, 2, progress=lambda done, total: seen.append(done / total)
+    )
+    assert list(ways) == ["tokens", "black"] and seen == sorted(seen) and seen[-1] == 1
+    for way, trusts in ways.items():
+        alone = trust_all(explanation, maps, 2, remove=way, steps=20, orders=30)
+        for name, result in trusts.items():
+            assert len(result.kept) == 21 and len(result.random) == 30
+            torch.testing.assert_close(result.deletion, alone[name].deletion)
+            torch.testing.assert_close(result.random, alone[name].random)
+    with pytest.raises(Cancelled):
+        faithful.trust_thoroughly(explanation, maps, progress=lambda *_: False)
+    with pytest.raises(ValueError, match="paint is 'tokens'; use one of black, blur"):
+        faithful.trust_thoroughly(explanation, maps, paint="tokens")
+
+
+def trust_with(score: float) -> Trust:
+    """Curves whose score is this, in a band of random orders that is about 0.1 wide."""
+    kept, flat = torch.tensor([1.0, 0.5, 0.0]), torch.ones(3)
+    random = 0.5 + 0.04 * torch.linspace(-1, 1, 10)[:, None] * flat
+    return Trust("label 2", kept, (0.5 - score) * flat, (0.5 + score) * flat, random, 1.0)
+
+
+def test_the_best_method_of_a_picture():
+    trusts = {"relevance": trust_with(0.2), "contribution": trust_with(0.3)}
+    trusts |= {"random": trust_with(0.4)}
+    best = faithful.best_method(trusts)
+    assert best.method == "contribution"
+    assert best.sentence.startswith(
+        "On this picture contribution did best (+0.300), before relevance (+0.200)."
+    )
+    assert "None wins everywhere" in best.sentence
+    painted = {"relevance": trust_with(0.45), "contribution": trust_with(0.3)}
+    assert faithful.best_method(trusts, painted).method == "relevance"  # the mean of both ways
+    alone = faithful.best_method({"grad_cam": trust_with(0.3)})
+    assert alone.sentence.startswith("On this picture grad cam did best (+0.300). None")
+    chance = faithful.best_method({"relevance": trust_with(0.01), "rollout": trust_with(-0.3)})
+    assert chance.method is None and "no method did better than chance" in chance.sentence
+    with pytest.raises(ValueError, match="no map to choose from"):
+        faithful.best_method({"random": trust_with(0.4)})
+
+
 # Random weights
 
 

@@ -100,7 +100,33 @@ def test_a_folder_gives_a_table_rows_and_a_picture(capsys, folder, model, tmp_pa
             mean = np.mean([float(row["area"]) for row in of])
             assert float(summary[method][way]) == pytest.approx(mean, abs=0.01)
             assert all(row["0.0"] == "1" for row in of)  # the model agrees with itself
+            baseline = float(summary["relevance"][way])
+            apart = float(summary[method][f"{way} minus relevance"])
+            assert apart == pytest.approx(float(summary[method][way]) - baseline, abs=0.02)
+    assert "minus relevance" in text
     assert Image.open(out / "perturbation.png").size[0] > 600
+
+
+def test_methods_are_compared_with_relevance_picture_by_picture():
+    """Three pictures, differences of 5, 15 and 25: the mean is 15, its error 10 / sqrt(3)."""
+    most, none = [1] * 10, [0] * 10
+    one, two, three = [1, *none[1:]], [1, 1, *none[2:]], [1, 1, 1, *none[3:]]
+    others = {"positive": [one, two, three], "negative": [none] * 3}
+    records = [
+        {
+            "right": {
+                "relevance": {"positive": none, "negative": most},
+                "other": {way: lists[i] for way, lists in others.items()},
+            }
+        }
+        for i in range(3)
+    ]
+    found = perturbation.paired_differences(records, ["relevance", "other"])
+    assert found["other"]["positive"] == pytest.approx((15, 10 / 3**0.5))
+    assert found["other"]["negative"] == pytest.approx((-90, 0))
+    assert found["relevance"] == {"positive": (0, 0), "negative": (0, 0)}
+    assert perturbation.paired_differences(records, ["other"]) == {}
+    assert perturbation.paired_differences(records[:1], ["relevance", "other"]) == {}
 
 
 def test_a_stopped_run_goes_on_and_gives_the_same(capsys, folder, model, tmp_path):

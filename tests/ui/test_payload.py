@@ -143,7 +143,7 @@ def test_class_maps_are_the_librarys():
     found = payload.class_maps(e, [4, 0])
     assert list(found) == ["4", "0"] and found["4"]["name"] == "label 4"
     assert found["0"]["probability"] == pytest.approx(float(e.logits.softmax(dim=-1)[0]))
-    maps = np.frombuffer(base64.b64decode(found["4"]["data"]), "<f4").reshape(4, e.N)
+    maps = np.frombuffer(base64.b64decode(found["4"]["data"]), "<f4").reshape(5, e.N)
     for values, name in zip(maps, CLASS_MAPS, strict=False):
         np.testing.assert_array_equal(values, getattr(e, name)(4, tokens=True))
-    np.testing.assert_array_equal(maps[3, 4:].reshape(e.grid), random_map(e))
+    np.testing.assert_array_equal(maps[4, 4:].reshape(e.grid), random_map(e))

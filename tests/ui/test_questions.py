@@ -62,11 +62,12 @@ def result(server: Server, request: dict) -> dict:
 def test_short_questions(server, looked, shape):
     id, e = looked(shape)
     found = ask.answering(server, ask.class_maps)({"id": id, "labels": [3, 1]})["classes"]
-    relevance = floats(found["3"]["data"], 4, e.N)[0]
+    contribution, relevance, *_ = floats(found["3"]["data"], 5, e.N)
+    np.testing.assert_array_equal(contribution, e.contribution(3, tokens=True))
     np.testing.assert_array_equal(relevance, e.relevance(3, tokens=True))
     found = ask.answering(server, ask.method_maps)({"id": id, "label": 2})
     assert found["methods"] == list(faithful.METHODS) and found["name"] == "label 2"
-    maps = floats(found["data"], 6, *e.grid)
+    maps = floats(found["data"], 7, *e.grid)
     for heat, expected in zip(maps, faithful.method_maps(e, 2).values(), strict=True):
         np.testing.assert_array_equal(heat, expected)
     off = {"heads": [[2, 1]], "layers": [0], "patches": [[1, 2], [0, 0]], "fill": "blur"}
@@ -170,6 +171,8 @@ def test_class_maps_are_bounded(server, looked, monkeypatch):
 def test_map_in_the_explorer(looked):
     _, e = looked("registers")
     for state, expected in (
+        ({"map": "contribution", "label": 3, "minus": None}, e.contribution(3)),
+        ({"map": "contribution", "label": 3, "minus": 0}, e.contribution(3, minus=0)),
         ({"map": "relevance", "label": 3, "minus": None}, e.relevance(3)),
         ({"map": "grad_cam", "label": 3, "minus": 0}, e.grad_cam(3) - e.grad_cam(0)),
         ({"map": "random", "label": 3}, faithful.random_map(e)),

@@ -1,9 +1,10 @@
 """vit-demo explain: pictures and numbers of one picture's maps."""
 
 import argparse
+from dataclasses import replace
 
 from vit_demo.cli import flags
-from vit_demo.map_settings import FUSIONS
+from vit_demo.map_settings import CLASS_MAPS, FUSIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--label", type=flags.label, help="also show what speaks for this label (name or number)")
     add("--minus", type=flags.label, metavar="LABEL",
         help="also show what speaks for --label rather than for this one")  # fmt: skip
+    add("--method", default=CLASS_MAPS[0], choices=CLASS_MAPS,
+        help=f"the map of --label ({CLASS_MAPS[0]})")  # fmt: skip
     add("--fusion", default="mean", choices=FUSIONS, help="over heads")
     add("--residual", type=float, default=0.5, help="share passed on unchanged (0.5)")
     add("--discard", type=float, default=0.0, help="share of weak links dropped (0)")
@@ -82,12 +85,21 @@ def run(args: argparse.Namespace) -> None:
     about = export.description(explanation, settings, args.image)
     about["settings"]["head"] = args.head
     if label is not None:
-        arrays["relevance"] = explanation.relevance(label).numpy()
-        pictures["relevance.png"] = render.overlay(picture, arrays["relevance"], **colours)
-        about["relevance_of"] = {"label": explanation.labels[label], "index": label}
+        wanted = replace(settings, map=args.method, label=label)
+        arrays[args.method] = export.shown_map(explanation, wanted).numpy()
+        of = about[f"{args.method}_of"] = {"label": explanation.labels[label], "index": label}
+        if args.method == "contribution":
+            of["prefix"] = export.prefix_contribution(explanation, wanted)
+        if wanted.is_signed:
+            sides = (f"for {explanation.labels[label]}", "against")
+            drawn = render.difference(picture, arrays[args.method], *sides, smooth=args.smooth)
+        else:
+            drawn = render.overlay(picture, arrays[args.method], **colours)
+        pictures[f"{args.method}.png"] = drawn
     if minus is not None:
         more, less = explanation.labels[label], explanation.labels[minus]
-        arrays["difference"] = arrays["relevance"] - explanation.relevance(minus).numpy()
+        wanted = replace(wanted, minus=minus)
+        arrays["difference"] = export.shown_map(explanation, wanted).numpy()
         difference = (picture, arrays["difference"], more, less)
         pictures["difference.png"] = render.difference(*difference, smooth=args.smooth)
         about["minus"] = {"label": less, "index": minus}

@@ -3,9 +3,13 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vit_demo.cli import flags
 from vit_demo.map_settings import FITS
+
+if TYPE_CHECKING:
+    from vit_demo.trust.perturbation import Result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", type=int, metavar="N", help="only the first N pictures, by name")
     add("--resume", action="store_true", help="go on with the run in --out")
     add("--batch-size", type=int, default=18, metavar="N", help="pictures in one pass (18)")
+
+
+def table_lines(result: "Result") -> list[str]:
+    """Both areas of each method; in brackets its difference to relevance, picture by picture."""
+    lines = [f"{'method':18}{'positive':>10}{'':18}{'negative':>10}"]
+    for name, of in result.areas.items():
+        line = f"{name:18}"
+        for way, area in of.items():
+            mean, error = result.differences.get(name, {}).get(way, (0.0, 0.0))
+            apart = f"({mean:+.2f} \u00b1 {error:.2f})" if mean or error else ""
+            line += f"{area:>10.2f}  {apart:16}"
+        lines.append(line.rstrip())
+    if result.differences:
+        lines.append("in brackets: minus relevance, mean over pictures and its standard error")
+    words = "pictures; positive: lower is better, negative: higher is better"
+    return [*lines, f"{result.pictures} {words}"]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,9 +69,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for picture, error in result.errors.items():
         print(f"vit-demo: {picture}: {error}", file=sys.stderr)
-    print(f"{'method':18}{'positive':>10}{'negative':>10}")
-    for name, of in result.areas.items():
-        print(f"{name:18}{of['positive']:>10.2f}{of['negative']:>10.2f}")
-    print(f"{result.pictures} pictures; positive: lower is better, negative: higher is better")
+    print("\n".join(table_lines(result)))
     print(f"{args.out}: results.csv, summary.csv, perturbation.png")
     return 2 if result.errors else 0

@@ -34,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how patches go: their tokens, or painted over (tokens)")  # fmt: skip
     add("--methods", default=",".join(trust.METHODS), metavar="A,B,...",
         help=f"which maps ({','.join(trust.METHODS)})")  # fmt: skip
+    add("--thorough", action="store_true",
+        help="20 steps, 30 random orders, patches dropped and painted over: slow")  # fmt: skip
     add("--random-weights", action="store_true",
         help="also: does the map change when the weights become random?")  # fmt: skip
     add("--without-head", nargs="+", action="extend", default=[], type=layer_and_head,
@@ -72,9 +74,17 @@ def run(args: argparse.Namespace) -> None:
 
     maps = {name: trust.METHODS[name](explanation, index) for name in methods}
     with watched("removing patches") as progress:
-        trusts = trust.trust_all(
-            explanation, maps, index, remove=args.remove, progress=progress
-        )  # fmt: skip
+        if args.thorough:
+            paint = "black" if args.remove == "tokens" else args.remove
+            ways = trust.trust_thoroughly(explanation, maps, index, paint=paint, progress=progress)
+        else:
+            ways = {
+                args.remove: trust.trust_all(
+                    explanation, maps, index, remove=args.remove, progress=progress
+                )
+            }
+    trusts = ways[args.remove]
+    best = trust.best_method(*ways.values()) if set(methods) != {"random"} else None
     pictures = {"trust.png": charts.trust(explanation, maps, trusts)}
     about = {
         "image": Path(args.image).name,
@@ -88,6 +98,14 @@ def run(args: argparse.Namespace) -> None:
         "methods": {name: numbers_of(result) for name, result in trusts.items()},
     }
     lines = trust_lines(about)
+    for way in (way for way in ways if way != args.remove):  # --thorough
+        pictures[f"trust-{way}.png"] = charts.trust(explanation, maps, ways[way])
+        also = {name: numbers_of(result) for name, result in ways[way].items()}
+        about["also"] = {"remove": way, "methods": also}
+        lines += ["", *trust_lines(about | about["also"])]
+    if best:
+        about["best"] = asdict(best)
+        lines += ["", best.sentence]
     if args.random_weights:
         checks = {}
         for name in methods:

@@ -3,7 +3,7 @@
 `from vit_demo import faithful` is this package.
 """
 
-from vit_demo.trust.curves import Trust, trust, trust_all
+from vit_demo.trust.curves import Best, Trust, best_method, trust, trust_all, trust_thoroughly
 from vit_demo.trust.methods import METHODS, check_method, method_maps, random_map
 from vit_demo.trust.progress import Cancelled, Progress
 from vit_demo.trust.randomisation import RandomWeights, random_weights, spearman
@@ -13,10 +13,12 @@ __all__ = [
     "FILLS",
     "METHODS",
     "REMOVALS",
+    "Best",
     "Cancelled",
     "Progress",
     "RandomWeights",
     "Trust",
+    "best_method",
     "check_method",
     "method_maps",
     "random_map",
@@ -24,4 +26,5 @@ __all__ = [
     "spearman",
     "trust",
     "trust_all",
+    "trust_thoroughly",
 ]

@@ -23,7 +23,7 @@ from vit_demo.render import (
     INK,
     PAPER,
     drawn,
-    overlay,
+    method_overlay,
     scale_around_zero,
 )
 from vit_demo.trust.curves import Trust
@@ -61,7 +61,7 @@ def trust(
     name_the_curves(below[0])
     for column, (name, heat) in enumerate(maps.items(), start=1):
         result = trusts[name]
-        above[column].imshow(overlay(view.picture, heat, least_size=224))
+        above[column].imshow(method_overlay(view.picture, heat, name, least_size=224))
         words = f"{name.replace('_', ' ')}\n{result.score:+.3f}"
         colour = COLOUR_OF[result.verdict]
         above[column].set_title(words, fontsize=10, color=colour, fontweight="bold")
@@ -129,7 +129,8 @@ def random_weights(explanation: Explanation, checks: dict[str, RandomWeights]) -
         head.text(0, 0.38, words, fontsize=10, color=colour, va="center", fontweight="bold")
         head.axis("off")
         for step, axes in enumerate(places[row, 1:]):
-            axes.imshow(overlay(explanation.view.picture, check.heats[step], least_size=112))
+            heat, picture = check.heats[step], explanation.view.picture
+            axes.imshow(method_overlay(picture, heat, name, least_size=112))
             axes.axis("off")
             above = f"{float(check.correlations[step]):+.2f}"
             if row == 0:

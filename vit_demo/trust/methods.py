@@ -20,6 +20,7 @@ METHODS: dict[str, Callable[[Explanation, int], Tensor]] = {
     "raw": lambda explanation, index: explanation.attention(-1, "mean"),
     "rollout": lambda explanation, index: explanation.rollout(),
     "gradient_rollout": lambda explanation, index: explanation.gradient_rollout(index),
+    "contribution": lambda explanation, index: explanation.contribution(index),
     "relevance": lambda explanation, index: explanation.relevance(index),
     "grad_cam": lambda explanation, index: explanation.grad_cam(index),
     "random": random_map,
@@ -32,6 +33,6 @@ def check_method(name: str) -> None:
 
 
 def method_maps(explanation: Explanation, label: Label = None) -> dict[str, Tensor]:
-    """Every method's map of one class: what the strip of methods shows. One pass for all."""
+    """Every method's map of one class: what the strip of methods shows. Two passes for all."""
     index = explanation.label_index(label)
     return {name: method(explanation, index) for name, method in METHODS.items()}

@@ -46,6 +46,7 @@ from vit_demo.trust.removal import fill_of, order_of
 
 SHARES = tuple(step / 10 for step in range(10))  # of the pixels removed: 0, 0.1 .. 0.9
 DIRECTIONS = ("positive", "negative")
+BASELINE = "relevance"  # the method that every other one is compared with
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Result:
 
     pictures: int
     areas: dict[str, dict[str, float]]  # method -> direction -> area x 100
+    differences: dict[str, dict[str, tuple[float, float]]]  # see `paired_differences`
     errors: dict[str, str]  # pictures that could not be read, and why
 
 
@@ -253,6 +255,25 @@ def summarise(records: list[dict], methods: Sequence[str]) -> dict[str, dict[str
     }
 
 
+def paired_differences(
+    records: list[dict], methods: Sequence[str]
+) -> dict[str, dict[str, tuple[float, float]]]:
+    """method -> direction -> how far its area lies above that of relevance, picture by picture: the
+    mean and its standard error. Pictures differ much more than methods do, so pairs tell more than
+    the two areas alone. Empty without relevance, or with fewer than two pictures."""
+    if BASELINE not in methods or len(records) < 2:
+        return {}
+    differences = {}
+    for name in methods:
+        differences[name] = {}
+        for way in DIRECTIONS:
+            pairs = [(of["right"][name][way], of["right"][BASELINE][way]) for of in records]
+            each = np.array([area(its) - area(baseline) for its, baseline in pairs])
+            error = each.std(ddof=1) / len(each) ** 0.5
+            differences[name][way] = (float(each.mean()), float(error))
+    return differences
+
+
 def finish(out: Path, records: list[dict], methods: Sequence[str]) -> Result:
     """Write results.csv, summary.csv and perturbation.png."""
     errors = {record["picture"]: record["error"] for record in records if "error" in record}
@@ -269,13 +290,18 @@ def finish(out: Path, records: list[dict], methods: Sequence[str]) -> Result:
     write_text(out / "results.csv", as_csv(results))
     accuracies = summarise(records, methods)
     areas = {name: {way: area(a) for way, a in ways.items()} for name, ways in accuracies.items()}
-    table = [["method", "positive", "negative", "pictures"]]
+    differences = paired_differences(records, methods)
+    table = [["method", *DIRECTIONS, "pictures"]]
+    for way in DIRECTIONS if differences else ():
+        table[0] += [f"{way} minus {BASELINE}", f"{way} standard error"]
     for name, of in areas.items():
-        table.append([name, f"{of['positive']:.2f}", f"{of['negative']:.2f}", len(records)])
+        pairs = [number for pair in differences.get(name, {}).values() for number in pair]
+        numbers = [f"{of[way]:.2f}" for way in DIRECTIONS], [f"{number:.2f}" for number in pairs]
+        table.append([name, *numbers[0], len(records), *numbers[1]])
     write_text(out / "summary.csv", as_csv(table))
     with atomic_write(out / "perturbation.png") as part:
         charts.perturbation(accuracies, areas, SHARES, len(records)).save(part, "PNG")
-    return Result(len(records), areas, errors)
+    return Result(len(records), areas, differences, errors)
 
 
 def as_csv(lines: list[list]) -> str:

@@ -42,7 +42,7 @@ class RandomWeights:
 
 def random_weights(
     explanation: Explanation,
-    method: str | Callable[[Explanation, int], Tensor] = "relevance",
+    method: str | Callable[[Explanation, int], Tensor] = "contribution",
     label: Label = None,
     *,
     seed: int = 0,

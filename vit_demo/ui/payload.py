@@ -102,11 +102,11 @@ def query_rows(explanation: Explanation, query: Query) -> bytes:
 
 def class_maps(explanation: Explanation, labels: Sequence[int]) -> dict[str, dict]:
     """What the explorer knows of some classes: names, probabilities, and the maps of CLASS_MAPS
-    with a random one, (4, N) as base64."""
+    with a random one, as `SCHEMA` orders them, (5, N) as base64."""
     e, probabilities = explanation, explanation.logits.softmax(dim=-1)
     chance = torch.zeros(e.N)
     chance[e.config.prefix_tokens :] = random_map(e).flatten()
-    e.relevance(list(labels), tokens=True)  # one pass for all of them
+    e.contribution(list(labels)), e.relevance(list(labels))  # one pass each for all labels
     found = {}
     for label in labels:
         maps = [*(e.class_map(name, label, tokens=True) for name in CLASS_MAPS), chance]

@@ -94,7 +94,7 @@ def without(explanation: Explanation, request: dict) -> dict:
 
 def know_classes(explanation: Explanation, labels: list[int]) -> None:
     """Let the explanation remember the maps of these classes, and forget the oldest others."""
-    explanation.relevance(labels)  # all methods of all labels come from one pass
+    explanation.contribution(labels), explanation.relevance(labels)  # the others come with it
     kept = explanation.class_vectors
     for old in [label for label in list(kept) if label not in labels][
         : max(0, len(kept) - MOST_CLASSES)
