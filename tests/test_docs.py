@@ -1,6 +1,5 @@
 """The documentation is true: links lead somewhere, snippets and commands run, lists are complete."""
 
-import ast
 import re
 import shutil
 from pathlib import Path
@@ -256,37 +255,3 @@ def test_the_picture_of_the_way_names_files_that_are_there():
     assert len(named) > 12
     for name in named:
         assert (PACKAGE / name).is_file() or (PACKAGE / "ui/static" / name).is_file(), name
-
-
-def layers() -> dict[str, int]:
-    """Module or folder of the package -> its row in the table of layers."""
-    text = ARCHITECTURE.read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \| (.+?) \|", text, re.MULTILINE)
-    return {name: int(row) for row, names in rows for name in re.findall(r"`(\w+)`", names)}
-
-
-def imports_of(path: Path) -> set[str]:
-    """The modules and folders of the package that a file imports, wherever in the file."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module == "vit_demo":
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vit_demo."):
-            found.add(node.module.split(".")[1])
-        elif isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-            found |= {name[1] for name in names if name[0] == "vit_demo" and len(name) > 1}
-    return found
-
-
-def test_imports_go_up_the_table_of_layers():
-    row = layers()
-    names = {path.stem if path.suffix == ".py" else path.name for path in PACKAGE.iterdir()}
-    names -= {"__init__", "__main__", "__pycache__", "assets"}
-    assert set(row) == names
-    for path in PACKAGE.rglob("*.py"):
-        own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        if own.startswith("__"):
-            continue
-        for other in imports_of(path) - {own}:
-            assert row[other] < row[own], f"{path.relative_to(ROOT)} imports {other}"

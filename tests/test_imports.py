@@ -1,6 +1,7 @@
 """Imports go one way, read from the source: `python tests/test_imports.py` prints who imports whom."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,17 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "vit_demo"
-LAYERS = [  # lowest first; a module imports from its own layer and from those below
-    "validate files map_settings embedded labels image",
-    "view model attention",
-    "distributed recorder checkpoints",
-    "class_maps explain training",
-    "trust",
-    "render export trust.charts trust.perturbation",  # the latter two draw what they found
-    "ui",
-    "cli",
-    "__main__ vit_demo",  # the ways in
-]
+TABLE = ROOT / "docs" / "architecture.md"  # the layers stand there, for people
 NEVER = {  # besides: whom a module, or any module of a folder, must not reach, even through others
     "model": [PACKAGE],
     "attention": [PACKAGE],
@@ -75,16 +66,18 @@ def belongs(module: str, group: str) -> bool:
     return module == group or module.startswith(f"{group}.") or group == PACKAGE
 
 
+@cache
+def layers() -> dict[str, int]:
+    """Module or folder of the package -> its row in the table; the two ways in come last."""
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", TABLE.read_text(encoding="utf-8"), re.MULTILINE)
+    found = {name: int(row) for row, names in rows for name in re.findall(r"`(\w+)`", names)}
+    return found | {"__main__": len(rows) + 1, PACKAGE: len(rows) + 1}
+
+
 def layer_of(module: str) -> int:
-    """The longest name that fits decides: trust.charts lies above trust."""
-    fitting = {
-        name: number
-        for number, names in enumerate(LAYERS)
-        for name in names.split()
-        if module == name or module.startswith(f"{name}.")
-    }
-    assert fitting, f"{module} has no layer; add it to LAYERS in tests/test_imports.py"
-    return fitting[max(fitting, key=len)]
+    name = module.partition(".")[0]
+    assert name in layers(), f"{module} has no layer; add it to the table in {TABLE.name}"
+    return layers()[name]
 
 
 def reached(module: str) -> set[str]:
@@ -105,10 +98,17 @@ def test_the_source_is_read():
     assert "checkpoints.weights" in reached("ui.page")
 
 
+def test_the_table_has_every_module_once():
+    names = {module.partition(".")[0] for module in graph()}
+    assert set(layers()) == names
+
+
 @pytest.mark.parametrize("module", graph())
-def test_a_module_imports_from_below(module):
-    above = {other for other in graph()[module] if layer_of(other) > layer_of(module)}
-    assert above == set(), f"{module} imports from a layer above its own"
+def test_a_module_imports_from_its_own_folder_and_from_layers_before_it(module):
+    own = module.partition(".")[0]
+    others = {other for other in graph()[module] if other.partition(".")[0] != own}
+    wrong = {other for other in others if layer_of(other) >= layer_of(module)}
+    assert wrong == set(), f"{module} imports what stands beside it or after it in the table"
 
 
 def test_there_is_no_circle():
@@ -145,8 +145,8 @@ def test_import_without_torch(module):
 
 def print_layers() -> None:
     """Who imports whom, from the lowest layer to the highest."""
-    for number, names in enumerate(LAYERS):
-        print(f"{number}: {names}")
+    for number in sorted(set(layers().values())):
+        print(f"{number}: {', '.join(name for name, row in layers().items() if row == number)}")
         for module, imports in graph().items():
             if layer_of(module) == number and imports:
                 print(f"     {module:26} <- {', '.join(sorted(imports))}")

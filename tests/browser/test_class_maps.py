@@ -32,13 +32,13 @@ def test_a_label_shows_its_map_and_goes_back(arrive, site):
     e, (first, second, *_) = site.explanation(page), label_indices(page)
     asked = questions(page)
     ask_why(page, 2)
-    until_state(page, f"s.map === 'relevance' && s.label === {second}")
-    assert_map(page, e.relevance(second))
+    until_state(page, f"s.map === 'contribution' && s.label === {second}")
+    assert_map(page, e.contribution(second))
     row = page.locator("ol.answer li:nth-child(2) .ask")
     assert row.get_attribute("aria-pressed") == "true"
     assert e.labels[second].split(",")[0] in page.locator("#explorer .vx-say").inner_text()
     assert page.locator("#explorer input[id$=layer]").is_disabled()
-    for method in ("gradient_rollout", "grad_cam"):
+    for method in ("relevance", "gradient_rollout", "grad_cam"):
         page.select_option("#explorer select[id$=method]", method)
         assert_map(page, getattr(e, method)(second))
     ask_why(page, 1)
@@ -60,11 +60,11 @@ def test_two_labels_and_their_difference(arrive, site):
     e, (first, second, third, *_) = site.explanation(page), label_indices(page)
     ask_why(page, 3, "less")  # without another choice: from the predicted label
     until_state(page, f"s.label === {first} && s.minus === {third}")
-    assert_map(page, e.relevance(first) - e.relevance(third))
+    assert_map(page, e.contribution(first, minus=third), atol=1e-5)  # the page subtracts
     ask_why(page, 2)
     until_state(page, f"s.label === {second} && s.minus === {third}")
-    expected = (e.relevance(second) - e.relevance(third)).numpy()
-    assert_map(page, expected)
+    expected = e.contribution(second, minus=third).numpy()
+    assert_map(page, expected, atol=1e-5)
     names = [e.labels[label].split(",")[0] for label in (second, third)]
     page.wait_for_selector(f"#explorer .vx-say:has-text('Red: speaks for {names[0]} rather than')")
     low, high = (
@@ -101,7 +101,7 @@ def test_search_finds_any_label(arrive, site):
     assert field.get_attribute("aria-activedescendant") == "found-0"
     page.keyboard.press("Enter")
     until_state(page, f"s.label === {label}")
-    assert_map(page, e.relevance(label))
+    assert_map(page, e.contribution(label))
     row = page.locator(f"ol.also li[data-index='{label}']")
     page.wait_for_function("document.querySelector('ol.also .percent').textContent !== ''")
     share = 100 * float(e.logits.softmax(dim=-1)[label])
@@ -174,5 +174,5 @@ def test_another_picture_begins_anew(arrive, site):
     page.wait_for_function(f"{EXPLORER}.dataset.id !== {json.dumps(before)}")
     page.wait_for_function("!document.querySelector('#why .why-cell[aria-pressed=true]')")
     top = label_indices(page)[0]
-    until_state(page, f"s.map === 'relevance' && s.label === {top} && s.minus === null")
-    assert_map(page, site.explanation(page).relevance())
+    until_state(page, f"s.map === 'contribution' && s.label === {top} && s.minus === null")
+    assert_map(page, site.explanation(page).contribution())

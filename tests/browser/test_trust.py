@@ -50,7 +50,7 @@ def test_scores_and_curves_are_the_librarys(arrive, site, remove):
     e = site.explanation(page)
     come_to_the_methods(page)
     page.check(f"#why input[value={remove}] >> nth=0", force=True)
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     until_done(page, "trust")
     expected = faithful.trust_all(e, faithful.method_maps(e), remove=remove)
     for method, trust in expected.items():
@@ -107,23 +107,23 @@ def slow(monkeypatch):
 def test_cancel_stops_the_work(arrive, slow):
     page = arrive()
     come_to_the_methods(page)
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     page.wait_for_selector("#why [data-job=trust][data-state=running]:not([data-done^='0/'])")
-    assert page.locator("#why button:has-text('Check all six')").is_disabled()
+    assert page.locator("#why button:has-text('Check all seven')").is_disabled()
     page.click("#why [data-job=trust] button")
     page.wait_for_selector("#why [data-job=trust][data-state=cancelled]:has-text('Cancelled')")
     go_on_until_it_ends(slow)
     assert slow.costs <= 6  # what was under way, and the step until Gradio has closed the generator
     for _ in range(10_000):
         slow.turn.release()
-    page.click("#why button:has-text('Check all six')")  # and everything works as before
+    page.click("#why button:has-text('Check all seven')")  # and everything works as before
     until_done(page, "trust")
 
 
 def test_a_closed_page_stops_the_work(arrive, slow):
     page = arrive()
     come_to_the_methods(page)
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     page.wait_for_selector("#why [data-job=trust][data-state=running]:not([data-done^='0/'])")
     page.close()
     go_on_until_it_ends(slow)
@@ -148,12 +148,12 @@ def test_a_failure_is_said(arrive, monkeypatch):
     come_to_the_methods(page)
     with monkeypatch.context() as patch:
         patch.setitem(questions.QUESTIONS, "trust", broken)  # inside of the work
-        page.click("#why button:has-text('Check all six')")
+        page.click("#why button:has-text('Check all seven')")
         page.wait_for_selector("#why [data-job=trust][data-state=failed]:has-text('went wrong')")
         patch.setattr(questions, "work", broken)  # and outside, where only Gradio sees it
-        page.click("#why button:has-text('Check all six')")
+        page.click("#why button:has-text('Check all seven')")
         page.wait_for_selector("#why [data-job=trust][data-state=failed]:has-text('did not work')")
-    page.click("#why button:has-text('Check all six')")
+    page.click("#why button:has-text('Check all seven')")
     until_done(page, "trust")
 
 
@@ -162,7 +162,7 @@ def test_the_queue_is_seen(arrive, slow):
     first, second = arrive(), arrive()
     for page in (first, second):
         come_to_the_methods(page)
-        page.click("#why button:has-text('Check all six')")
+        page.click("#why button:has-text('Check all seven')")
         kind = "running" if page is first else "waiting"
         page.wait_for_selector(f"#why [data-job=trust][data-state={kind}]")
     first.click("#why [data-job=trust] button")
@@ -178,7 +178,7 @@ def test_random_weights(arrive, site):
     page = arrive()
     e = site.explanation(page)
     come_to_the_methods(page)
-    for method, passes in (("relevance", None), ("random", False)):
+    for method, passes in (("contribution", None), ("relevance", None), ("random", False)):
         page.select_option("#why-method", method)
         page.click("#why button:has-text('Make the blocks random')")
         until_done(page, "random")
@@ -225,7 +225,7 @@ def test_korean(arrive):
     until_done(page, "trust")
     sentence = page.locator("#why .why-says .why-sentence").inner_text()
     page.click("#language [data-language=en]")
-    page.wait_for_selector("#why button:has-text('Check all six')")
+    page.wait_for_selector("#why button:has-text('Check all seven')")
     english = page.locator("#why .why-says .why-sentence").inner_text()  # nothing is asked again
     assert sentence != english and "chance" in english
 

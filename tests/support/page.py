@@ -80,9 +80,9 @@ def map_values(page) -> np.ndarray:
     return np.array(page.evaluate(f"Array.from({EXPLORER}.explorer.values)"))
 
 
-def assert_map(page, expected) -> None:
+def assert_map(page, expected, atol: float = 1e-6) -> None:
     flat = np.asarray(expected).ravel()
-    np.testing.assert_allclose(map_values(page), flat, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(map_values(page), flat, rtol=1e-4, atol=atol)
 
 
 def serious_axe_violations(page) -> list[tuple[str, list[str]]]:
