@@ -25,6 +25,11 @@ def choose_device(device: str = "auto") -> torch.device:
     return chosen
 
 
+def in_precision(precision: str, device: torch.device) -> torch.autocast:
+    """A context in which matrix products are done in bfloat16, or in float32 as everything is."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
 @dataclass(frozen=True)
 class ProcessGroup:
     """The processes that work together; alone, this one is rank 0 of 1."""

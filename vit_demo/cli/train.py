@@ -9,6 +9,7 @@ from vit_demo.training.config import (
     DATASETS,
     FIRST_WEIGHTS,
     OPTIMIZERS,
+    PRECISIONS,
     SETTINGS,
     SHAPES,
     TrainConfig,
@@ -25,6 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=0, help="another number, another run (0)")
     add("--eval-every", type=int, default=1, metavar="N", help="test after each N epochs (1)")
     add("--compile", action="store_true", help="compile the model: a slow start, faster steps")
+    add("--precision", choices=PRECISIONS, default="float32", help="bfloat16: faster steps on "
+        "processors made for it; the weights stay float32")  # fmt: skip
     add("--device", default="auto", help=flags.DEVICE_HELP)
     add("--workers", type=int, default=2, help="threads that read the pictures of folders (2)")
 

@@ -27,7 +27,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
 from vit_demo.checkpoints import load_checkpoint
-from vit_demo.distributed import ProcessGroup, join_processes
+from vit_demo.distributed import ProcessGroup, in_precision, join_processes
 from vit_demo.model import VisionTransformer
 from vit_demo.training.augment import DRAWS, WARPS, generator, mix, recolour, warp
 from vit_demo.training.config import TrainConfig, complete
@@ -80,7 +80,8 @@ def train_epoch(run: Run, forward: nn.Module, epoch: int) -> dict:
     bar = tqdm(total=run.steps, desc=f"epoch {epoch + 1}", leave=False, disable=hidden, unit="step")
     for step, (images, targets, kept) in enumerate(batches(run, epoch)):
         rate = learning_rate(epoch * run.steps + step, run.steps, config)
-        logits = forward(images, kept_patches=kept)
+        with in_precision(config.precision, group.device):
+            logits = forward(images, kept_patches=kept).float()
         loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
         loss.backward()
         nn.utils.clip_grad_norm_(run.model.parameters(), config.clip)

@@ -14,7 +14,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from vit_demo.checkpoints import Checkpoint
-from vit_demo.distributed import ProcessGroup
+from vit_demo.distributed import ProcessGroup, in_precision
 from vit_demo.files import atomic_write
 from vit_demo.labels import names_of
 from vit_demo.training.augment import DRAWS, WARPS, generator, warp
@@ -72,7 +72,9 @@ class Teacher:
             images = normalise(self.pictures.batch(indices), self.preprocess)
             images = warp(images, WARPS[self.config.augment], self.draws[indices])
             images = self.as_teacher_sees(images).to(group.device)
-            answers[indices] = model(images)[:, self.columns].float().softmax(dim=1).cpu()
+            with in_precision(self.config.precision, group.device):
+                logits = model(images)[:, self.columns]
+            answers[indices] = logits.float().softmax(dim=1).cpu()
         return group.sum(answers).half()
 
     def as_teacher_sees(self, images: Tensor) -> Tensor:
