@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch, colours) -> Path:
     monkeypatch.chdir(tmp_path)
     for name in ("cat.jpg", "dog.jpg", "coffee.jpg", "pictures/cat.jpg"):
         Path(name).parent.mkdir(exist_ok=True)
-        shutil.copy(ROOT / "assets" / "examples" / "cat.jpg", name)
+        shutil.copy(ROOT / "assets" / "examples" / "koala.jpg", name)
     Path("FOLDER").symlink_to(colours)
     return tmp_path
 

@@ -17,5 +17,5 @@ def embedded() -> dict[str, Path]:
 
 @cache
 def example_path(name: str) -> Path:
-    """An example picture by its name, such as "cat"."""
+    """An example picture by its name, such as "lion"."""
     return next((ASSETS / "examples").glob(f"{name}.*"))

@@ -135,7 +135,7 @@ def test_by_keyboard_alone(arrive):
 def test_link_and_files_of_a_class_map(arrive, site, visit, tmp_path):
     page = arrive()
     e, (_, second, third, *_) = site.explanation(page), label_indices(page)
-    page = arrive(f"?map=grad_cam&label={second}&minus={third}&example=cat")
+    page = arrive(f"?map=grad_cam&label={second}&minus={third}&example=koala")
     found = state(page)
     assert (found["map"], found["label"], found["minus"]) == ("grad_cam", second, third)
     expected = (e.grad_cam(second) - e.grad_cam(third)).numpy()
@@ -170,7 +170,7 @@ def test_another_picture_begins_anew(arrive, site):
     ask_why(page, 2)
     until_state(page, "s.label !== null")
     before = page.evaluate(f"{EXPLORER}.dataset.id")
-    page.click("[data-example=coffee]")
+    page.click("[data-example=espresso]")
     page.wait_for_function(f"{EXPLORER}.dataset.id !== {json.dumps(before)}")
     page.wait_for_function("!document.querySelector('#why .why-cell[aria-pressed=true]')")
     top = label_indices(page)[0]

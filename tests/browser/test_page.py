@@ -29,7 +29,7 @@ from support.page import (
 def test_first_screen_is_alive(arrive):
     page = arrive()
     assert len(label_names(page)) == 10
-    assert page.locator("[data-example=cat]").get_attribute("aria-pressed") == "true"
+    assert page.locator("[data-example=koala]").get_attribute("aria-pressed") == "true"
     shares = [
         float(text.split()[0]) for text in page.locator("ol.answer .percent").all_inner_texts()
     ]
@@ -90,17 +90,17 @@ def test_newest_wish_wins(arrive, site, monkeypatch):
         return explain(*args)
 
     monkeypatch.setattr(site.server, "explain", busy)
-    for name in ("coffee", "rocket", "horse"):
+    for name in ("espresso", "penguin", "shepherd"):
         page.click(f"[data-example={name}]")
         next_frames(page)
     page.wait_for_selector("#status .wrap:not(.hide)")
     go.set()
     page.wait_for_function(
-        "JSON.parse(document.querySelector('#take .files').dataset.shown).example === 'horse'"
+        "JSON.parse(document.querySelector('#take .files').dataset.shown).example === 'shepherd'"
     )
     page.wait_for_selector("#status .wrap.hide", state="attached")  # and nothing else is on its way
-    assert page.locator("[data-example=horse]").get_attribute("aria-pressed") == "true"
-    assert "horse" in page.locator("#picture img").get_attribute("src")
+    assert page.locator("[data-example=shepherd]").get_attribute("aria-pressed") == "true"
+    assert "shepherd" in page.locator("#picture img").get_attribute("src")
     assert page.locator("#status .wrap.hide").count() == 1
 
 
@@ -115,7 +115,7 @@ def test_camera_and_removal(arrive):
     page.wait_for_function(f"{EXPLORER}.dataset.id !== {json.dumps(before)}")
     page.click("#picture .icon-button-wrapper button:last-of-type")
     page.wait_for_selector("#answer .empty")
-    choose_example(page, "tower")
+    choose_example(page, "bear")
     assert len(label_names(page)) == 10
 
 
@@ -178,8 +178,8 @@ def test_bad_uploads_are_answered_in_words(arrive, tmp_path):
         message = page.locator("#message").inner_text()
         assert name in message and str(tmp_path) not in message and "/tmp" not in message
         assert (shown_id(page), label_names(page)) == (before, answer)
-        page.wait_for_function("document.querySelector('#picture img')?.src.endsWith('cat.jpg')")
-    choose_example(page, "coffee")
+        page.wait_for_function("document.querySelector('#picture img')?.src.endsWith('koala.jpg')")
+    choose_example(page, "espresso")
     assert page.locator("#message .message").count() == 0
 
 
@@ -198,7 +198,7 @@ def test_hub_out_of_reach(arrive, monkeypatch):
     assert "the model hub cannot be reached" in message and "Still using" in message
     assert len(message) < 200 and "\n" not in message.strip()
     page.wait_for_function(f"document.querySelector('#model input').value === {json.dumps(before)}")
-    choose_example(page, "coffee")
+    choose_example(page, "espresso")
 
 
 def test_a_path_is_no_model(arrive, shared):
@@ -233,7 +233,7 @@ def test_phone(arrive):
         for part in ("#picture", "#answer", "#explorer .vx-picture", "#what", "#take", "#about")
     ]
     assert tops == sorted(tops)
-    choose_example(page, "coffee")
+    choose_example(page, "espresso")
 
 
 def test_keyboard_alone(arrive):
@@ -249,7 +249,7 @@ def test_keyboard_alone(arrive):
                 return
         pytest.fail(f"Tab never came to {selector}")
 
-    tab_to("[data-example=coffee]")
+    tab_to("[data-example=espresso]")
     after_new_result(page, lambda: page.keyboard.press("Enter"))
     tab_to("#fit input[value=pad]")
     after_new_result(page, lambda: page.keyboard.press("Space"))

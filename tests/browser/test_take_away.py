@@ -21,9 +21,9 @@ from vit_demo.embedded import example_path
 
 
 def test_files(arrive, deit_tiny, tmp_path, visit):
-    expected = deit_tiny.explain(example_path("cheetah"), "pad")
+    expected = deit_tiny.explain(example_path("goldfish"), "pad")
     view = "&map=head_rollout&head=1&layer=5&query=3,4&residual=0.4"
-    page = arrive(f"?model={DEIT}&example=cheetah&fit=pad{view}")
+    page = arrive(f"?model={DEIT}&example=goldfish&fit=pad{view}")
     paths = {}
     for kind in ("npz", "json", "gif", "webp", "html"):
         with page.expect_download() as waiting:
@@ -73,5 +73,5 @@ def test_link_brings_everything_back(arrive, deit_tiny):
 
 def test_nonsense_in_a_link_is_harmless(arrive):
     page = arrive("?example=../../x&fit=sideways&layer=99999&map=%3Cscript%3E&query=a,b&lang=xx")
-    assert page.locator("[data-example=cat]").get_attribute("aria-pressed") == "true"
+    assert page.locator("[data-example=koala]").get_attribute("aria-pressed") == "true"
     assert page.locator("#fit input[value=crop]").is_checked()

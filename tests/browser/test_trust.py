@@ -207,7 +207,7 @@ def test_a_model_without_classes(arrive):
 
 
 def test_a_picture_that_is_gone(arrive, site):
-    page = arrive("?model=many&example=rocket")
+    page = arrive("?model=many&example=penguin")
     site.server.store.drop(page.evaluate(f"{EXPLORER}.dataset.id"))
     ask_why(page, 2)
     page.wait_for_selector("#explorer .vx-say:has-text('no longer kept on the server')")

@@ -91,7 +91,7 @@ def test_errors_are_one_plain_sentence(client, lion, tmp_path, inputs, words):
 
 def test_private_events_are_refused(client):
     with pytest.raises(ValueError, match="api_name"):
-        client.predict("example cat", api_name="/look")
+        client.predict("example koala", api_name="/look")
 
 
 def test_eight_visitors_are_not_mixed_up(site, tmp_path):

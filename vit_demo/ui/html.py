@@ -14,7 +14,16 @@ from vit_demo.explain import Explanation
 from vit_demo.ui.texts import CITATION, example_name, words
 
 EXAMPLES = {
-    "photo": ("cat", "lion", "cheetah", "coffee", "tower", "rocket", "horse", "bus"),
+    "photo": (
+        "koala",
+        "lion",
+        "goldfish",
+        "espresso",
+        "bear",
+        "penguin",
+        "shepherd",
+        "camel-and-penguin",
+    ),
     "digit": ("digit-two", "digit-three", "digit-four", "digit-five", "digit-seven", "digit-eight"),
 }
 

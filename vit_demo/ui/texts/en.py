@@ -330,14 +330,14 @@ TRUST = {
 }
 
 EXAMPLES = {
-    "cat": "Cat",
+    "koala": "Koala",
     "lion": "Lion",
-    "cheetah": "Cheetah",
-    "coffee": "Coffee",
-    "tower": "Tower",
-    "rocket": "Rocket",
-    "horse": "Horse",
-    "bus": "Bus",
+    "goldfish": "Goldfish",
+    "espresso": "Espresso",
+    "bear": "Brown bear",
+    "penguin": "King penguin",
+    "shepherd": "German shepherd",
+    "camel-and-penguin": "Camel and penguin",
     "digit-two": "Two",
     "digit-three": "Three",
     "digit-four": "Four",

@@ -325,14 +325,14 @@ TRUST = {
 }
 
 EXAMPLES = {
-    "cat": "고양이",
+    "koala": "코알라",
     "lion": "사자",
-    "cheetah": "치타",
-    "coffee": "커피",
-    "tower": "탑",
-    "rocket": "로켓",
-    "horse": "말",
-    "bus": "버스",
+    "goldfish": "금붕어",
+    "espresso": "에스프레소",
+    "bear": "불곰",
+    "penguin": "왕펭귄",
+    "shepherd": "저먼 셰퍼드",
+    "camel-and-penguin": "낙타와 펭귄",
     "digit-two": "이",
     "digit-three": "삼",
     "digit-four": "사",
