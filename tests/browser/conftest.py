@@ -74,7 +74,7 @@ def arrive(visit, site):
     def arrive(query: str = "", **options):
         page = visit(site.url + query, **({"viewport": WIDE} | options))
         page.set_default_timeout(SECONDS * 1000)
-        page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
+        page.wait_for_selector("#explorer [data-ready=true][data-drawn]", state="attached")
         page.wait_for_selector("ol.answer li, #answer p")
         page.wait_for_function(f"{WHY}?.dataset.state !== 'waiting'")
         return page

@@ -5,7 +5,7 @@ import threading
 import gradio as gr
 import pytest
 from support.models import small_classifier
-from support.page import SECONDS, WIDE
+from support.page import SECONDS, WIDE, open_tab
 
 from vit_demo.ui import page as page_module
 from vit_demo.ui import questions
@@ -137,7 +137,7 @@ def site():
 def visitor(arrive, site):
     def visitor(query: str = "", **options):
         page = arrive(site + query, "#explorer [data-ready=true][data-drawn]", **options)
-        page.wait_for_selector("#why [data-state=ready]")
+        page.wait_for_selector("#why [data-state=ready]", state="attached")
         return page
 
     return visitor
@@ -182,6 +182,8 @@ def test_queue_is_mirrored(visitor, monkeypatch):
     second.evaluate(
         "window.news = []; seams.mirrorQueue((place, failed) => window.news.push({ place, failed }))"
     )
+    for page in (first, second):
+        open_tab(page, "trust")
     first.click("#why button:has-text('Which head matters')")
     assert working.wait(SECONDS)
     second.click("#why button:has-text('Which head matters')")

@@ -15,6 +15,7 @@ from support.page import (
     come_to_the_methods,
     label_indices,
     map_values,
+    open_tab,
     serious_axe_violations,
     state,
     until_done,
@@ -198,9 +199,10 @@ def test_random_weights(arrive, site):
 
 
 def test_a_model_without_classes(arrive):
-    page = arrive("?model=headless")
+    page = arrive("?model=headless&tab=trust")
     page.wait_for_selector("#why [data-state=headless]:has-text('This model has no classes')")
     assert not page.locator("#why .why-body").is_visible()
+    open_tab(page, "explore")
     choice = page.locator("#explorer input[value=class]")
     assert choice.is_disabled()
     assert "no classes" in choice.locator("xpath=..").get_attribute("title")
@@ -212,6 +214,7 @@ def test_a_picture_that_is_gone(arrive, site):
     ask_why(page, 2)
     page.wait_for_selector("#explorer .vx-say:has-text('no longer kept on the server')")
     assert state(page)["label"] is None
+    open_tab(page, "trust")
     page.click("#why [data-at='1,0']")
     page.wait_for_selector("#why .why-said:has-text('no longer kept on the server')")
     page.click("#why button:has-text('Which head matters')")
@@ -221,7 +224,7 @@ def test_a_picture_that_is_gone(arrive, site):
 def test_korean(arrive):
     page = arrive("?lang=ko")
     come_to_the_methods(page)
-    page.click("#why button:has-text('여섯 가지 모두 시험')")
+    page.click("#why button:has-text('일곱 가지 모두 시험')")
     until_done(page, "trust")
     sentence = page.locator("#why .why-says .why-sentence").inner_text()
     page.click("#language [data-language=en]")

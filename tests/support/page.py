@@ -136,9 +136,14 @@ def until_state(page, condition: str) -> None:
     )
 
 
+def open_tab(page, name: str) -> None:
+    page.click(f"#tab-{name}")
+    page.wait_for_selector(f"#panel-{name}")
+
+
 def come_to_the_methods(page) -> None:
-    """Scroll to the strip of methods; its six maps come by themselves."""
-    page.locator("#why").scroll_into_view_if_needed()
+    """Open the tab with the strip of methods; its maps come by themselves."""
+    open_tab(page, "trust")
     page.wait_for_selector("#why .why-tile[data-method=relevance]:not(:disabled)")
 
 

@@ -258,7 +258,7 @@ def test_every_module_is_reachable_from_a_component():
     reached = set()
     entries = ["explorer/component.js", "trust/index.js"]
     entries += [f"page/{name}.js" for name in ("answer", "examples", "frame", "language")]
-    entries += [f"page/{name}.js" for name in ("link", "pad", "takeaway")]
+    entries += [f"page/{name}.js" for name in ("link", "pad", "tabs", "takeaway")]
     for entry in entries:
         for name, text in modules().items():
             if text.split("\n")[1] in static.joined(entry):

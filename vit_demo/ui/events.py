@@ -23,9 +23,8 @@ from vit_demo.ui.html import (
     strip_html,
     take_html,
 )
-from vit_demo.ui.layout import nothing, speak
+from vit_demo.ui.layout import TABS, nothing, speak
 from vit_demo.ui.models import kind_of
-from vit_demo.ui.questions import section_value
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import language_of, one_sentence, words
 
@@ -105,14 +104,18 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         else:
             shown = {"id": id, "model": ready, "example": example, "fit": fit}
             shown["picture"] = None if what == "drawing" else file
+            contents = {
+                ui.contents[name]: tab.value(server, id, explanation) for name, tab in TABS.items()
+            }
+            if wish:
+                contents[ui.contents["explore"]] |= {"state": wish}
             return {
                 ui.picture: shown["picture"],
                 ui.pad: gr.update(visible=True if kind == "digit" else "hidden"),
                 ui.strip: gr.update(value=example, items=strip_html(language, kind)),
                 ui.frame: frame_html(explanation, language),
                 ui.answer: answer_html(explanation, language),
-                ui.explorer: {"id": id, "url": server.url(id)} | ({"state": wish} if wish else {}),
-                ui.trust: section_value(id, explanation),
+                **contents,
                 ui.take: take_html(shown, language),
                 ui.message: "",
                 ui.shown: shown,
@@ -130,7 +133,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     spoken = list(speak(ui, server, "en", None))
     quiet = {"api_visibility": "private"}
     inputs = [ui.source, ui.upload, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
-    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, ui.explorer, ui.trust]
+    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, *ui.contents.values()]
     outputs += [ui.take, ui.message, ui.shown, ui.wish]
     gr.on(
         [ui.source.change, ui.fit.input, ui.ready.change],

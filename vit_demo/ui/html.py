@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+from collections.abc import Iterable
 from functools import cache, partial
 from html import escape
 
@@ -42,6 +43,22 @@ HTML = partial(gr.HTML, apply_default_css=False)
 
 def step(number: int, title: str) -> str:
     return f'<h2 class="step"><span>{number}</span>{escape(title)}</h2>'
+
+
+def tabs_html(names: Iterable[str], language: str) -> str:
+    """The row of tabs; `page/tabs.js` says which one is shown."""
+    text = words(language)
+    buttons = "".join(
+        f'<button type="button" role="tab" id="tab-{name}" data-name="{name}" '
+        f'aria-controls="panel-{name}" aria-selected="false">{escape(text[f"tab_{name}"])}</button>'
+        for name in names
+    )
+    return f'<div role="tablist" aria-label="{escape(text["tabs"])}">{buttons}</div>'
+
+
+def title_html(name: str, language: str) -> str:
+    """The question that a tab answers."""
+    return f'<h2 class="title">{escape(words(language)[f"title_{name}"])}</h2>'
 
 
 @cache

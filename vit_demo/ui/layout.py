@@ -1,9 +1,26 @@
-"""What stands where on the page, and every word of it in a language."""
+"""What stands where on the page, and every word of it in a language.
 
+Picture and answer stand on the left, the tabs on the right. A tab is added with
+
+1. one line in `TABS`: a function `make(server)` that builds its content and returns the component
+   that is told about each picture, and a function `value(server, id, explanation)` that says what it
+   is told. The component has a property `language`; it is told None when there is no picture. What
+   else the tab needs (a queue of its own, more components), `make` builds and connects by itself;
+2. its words `tab_NAME` (on the button) and `title_NAME` (above the panel) in every file of `texts/`;
+3. its style sheet, if it has one, as `static/NAME/NAME.css`.
+
+All panels are mounted from the start, the hidden ones too: a tab loads its data when it is shown for
+the first time for a picture. `document.documentElement.dataset.tab` is the name of the one that is
+shown, and the event `vit-tab` on `document` (detail: {name}) says that it changed.
+"""
+
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import gradio as gr
 
+from vit_demo.explain import Explanation
 from vit_demo.map_settings import FITS
 from vit_demo.ui import questions
 from vit_demo.ui import server_functions as ask
@@ -21,12 +38,36 @@ from vit_demo.ui.html import (
     link_html,
     step,
     strip_html,
+    tabs_html,
     take_html,
+    title_html,
 )
 from vit_demo.ui.models import kind_of, model_choices
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import words
+
+
+class Tab(NamedTuple):
+    """A way to look at the picture."""
+
+    make: Callable[[Server], gr.HTML]
+    value: Callable[[Server, str, Explanation], object]
+
+
+def explorer(server: Server) -> gr.HTML:
+    rows, classes = (ask.answering(server, one) for one in (ask.query_rows, ask.class_maps))
+    return make_explorer(rows, classes)
+
+
+def explorer_value(server: Server, id: str, explanation: Explanation) -> dict:
+    return {"id": id, "url": server.url(id)}
+
+
+TABS = {  # in their order
+    "explore": Tab(explorer, explorer_value),
+    "trust": Tab(questions.make_tab, questions.tab_value),
+}
 
 
 def lay_out(server: Server, default: str) -> SimpleNamespace:
@@ -101,16 +142,14 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 elem_id="answer",
             )
         with gr.Column(elem_id="right", scale=1, min_width=320):
-            ui.heading_3 = HTML(step(3, text["step_explorer"]))
-            ui.explorer = make_explorer(
-                ask.answering(server, ask.query_rows), ask.answering(server, ask.class_maps)
+            ui.tabs = HTML(
+                tabs_html(TABS, "en"), js_on_load=mount_script("page/tabs.js"), elem_id="tabs"
             )
-    with gr.Column(elem_id="trust"):
-        ui.heading_4 = HTML(step(4, text["step_trust"]))
-        ui.working = HTML("", elem_id="working")  # the queue and the clock of the long questions
-        ui.trust = questions.make_section(
-            [ask.answering(server, question) for question in (ask.method_maps, ask.without)]
-        )
+            ui.titles, ui.contents = {}, {}  # of each tab
+            for name, tab in TABS.items():
+                with gr.Column(elem_id=f"panel-{name}", elem_classes="panel"):
+                    ui.titles[name] = HTML(title_html(name, "en"))
+                    ui.contents[name] = tab.make(server)
     with gr.Row(elem_id="cards"):
         ui.what = HTML(card(text["what_title"], text["what"]), elem_id="what")
         ui.take = HTML(
@@ -133,8 +172,7 @@ def nothing(ui: SimpleNamespace, language: str) -> dict:
         ui.strip: None,
         ui.frame: frame_html(None, language),
         ui.answer: answer_html(None, language),
-        ui.explorer: None,
-        ui.trust: None,
+        **dict.fromkeys(ui.contents.values()),
         ui.take: take_html(None, language),
         ui.message: "",
         ui.shown: None,
@@ -161,10 +199,9 @@ def speak(ui: SimpleNamespace, server: Server, language: str, shown: dict | None
         ui.strip: gr.update(items=strip_html(language, kind)),
         ui.fit: gr.update(choices=fit_choices(language), label=text["fit"]),
         ui.heading_2: step(2, text["step_answer"]),
-        ui.heading_3: step(3, text["step_explorer"]),
-        ui.explorer: gr.update(language=language),
-        ui.heading_4: step(4, text["step_trust"]),
-        ui.trust: gr.update(language=language),
+        ui.tabs: tabs_html(TABS, language),
+        **{title: title_html(name, language) for name, title in ui.titles.items()},
+        **{content: gr.update(language=language) for content in ui.contents.values()},
         ui.what: card(text["what_title"], text["what"]),
         ui.take: take_html(shown, language),
         ui.about: about_html(language),

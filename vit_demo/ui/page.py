@@ -15,7 +15,6 @@ from vit_demo.ui.html import EXAMPLES
 from vit_demo.ui.layout import lay_out
 from vit_demo.ui.limits import MOST_WAITING
 from vit_demo.ui.models import kind_of
-from vit_demo.ui.questions import connect_section
 from vit_demo.ui.store import Server
 from vit_demo.ui.theme import launch_options  # noqa: F401 (what the page is launched with)
 
@@ -66,6 +65,5 @@ def build(server: Server, default: str) -> gr.Blocks:
     with Blocks(title="ViT Demo", analytics_enabled=False, fill_width=True) as demo:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
-        connect_section(ui.trust, ui.working, server)
         add_api(server, default)
     return demo.queue(max_size=MOST_WAITING)

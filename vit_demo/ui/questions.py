@@ -23,6 +23,7 @@ from vit_demo.explain import Explanation
 from vit_demo.export import shown_map
 from vit_demo.map_settings import settings_from
 from vit_demo.trust import Progress, knockout
+from vit_demo.ui import server_functions as ask
 from vit_demo.ui.html import HTML
 from vit_demo.ui.runner import TooSlow
 from vit_demo.ui.static import mount_script
@@ -173,20 +174,29 @@ def make_section(server_functions: list[Callable], elem_id: str = "why") -> gr.H
     )
 
 
-def section_value(id: str, explanation: Explanation) -> dict:
+def make_tab(server: Server) -> gr.HTML:
+    """The section and its queue."""
+    status = HTML("", elem_id="working")  # the queue and the clock, in Gradio's words
+    short = [ask.answering(server, question) for question in (ask.method_maps, ask.without)]
+    section = make_section(short)
+    connect_section(section, status, server)
+    return section
+
+
+def tab_value(server: Server, id: str, explanation: Explanation) -> dict:
     return {"id": id, "classes": len(explanation.labels)}
 
 
 def connect_section(section: gr.HTML, status: gr.HTML, server: Server) -> None:
     """Long questions wait in a queue of their own; Cancel closes the generator."""
 
-    def ask(event: gr.EventData):
+    def answer(event: gr.EventData):
         for news in work(server, dict(event._data or {})):
             yield gr.update(news=news)
 
     quiet = {"api_visibility": "private"}
     working = section.submit(
-        ask,
+        answer,
         None,
         section,
         concurrency_id="trust",

@@ -1,10 +1,13 @@
 """How the page looks: Gradio's own parts in our colours, and what `launch` is told."""
 
+from pathlib import Path
+
 import gradio as gr
 from starlette.middleware import Middleware
 
 from vit_demo.embedded import ASSETS
 from vit_demo.ui.guard import BlockedEndpoints
+from vit_demo.ui.layout import TABS
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
 from vit_demo.ui.modules import module_route, preload_links
 from vit_demo.ui.static import STATIC
@@ -14,12 +17,12 @@ def launch_options() -> dict:
     """What `demo.launch` needs besides host and port."""
     return {
         "theme": theme(),
-        "css_paths": [STATIC / "page" / "page.css", STATIC / "trust" / "trust.css"],
+        "css_paths": style_sheets(),
         "allowed_paths": [str(ASSETS / "examples")],  # wherever the app was started
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
-        "head": preload_links(),
+        "head": preload_links() + tabs_head(),
         "app_kwargs": {
             "routes": [module_route()],
             "middleware": [Middleware(BlockedEndpoints), Middleware(BodyLimit)],
@@ -28,6 +31,18 @@ def launch_options() -> dict:
         "show_error": False,
         "quiet": True,
     }
+
+
+def style_sheets() -> list[Path]:
+    """The page's own, and that of each tab. (The explorer brings its own into any page.)"""
+    sheets = [STATIC / name / f"{name}.css" for name in ("page", *TABS)]
+    return [sheet for sheet in sheets if sheet.exists()]
+
+
+def tabs_head() -> str:
+    """The panels of all tabs are hidden but one's. A style, because it has to be there first."""
+    hidden = "".join(f"html:not([data-tab={name}]) #panel-{name}{{display:none}}" for name in TABS)
+    return f"<style>{hidden}</style>"
 
 
 def theme() -> gr.themes.Base:

@@ -3,13 +3,15 @@
 
 import { closest, find } from "./dom.js";
 import { explorerState } from "./explorer.js";
+import { currentTab } from "./tabs.js";
 
 /** The address of what is on the page, without an upload: that stays with the visitor. */
 function pageLink() {
   const files = find(document, "#take .files");
   const shown = JSON.parse(files?.dataset.shown ?? "{}"),
     address = new URL(location.href);
-  const settings = { ...shown, id: null, ...explorerState(), lang: files?.dataset.language };
+  const page = { tab: currentTab(), lang: files?.dataset.language };
+  const settings = { ...shown, id: null, ...explorerState(), ...page };
   address.search = "";
   for (const [key, value] of Object.entries(settings))
     if (value !== null && value !== undefined) address.searchParams.set(key, String(value));
