@@ -42,13 +42,13 @@ class AttentionGraph:
     """Keeps every layer's attention in the graph; the first layer's is where the graph begins."""
 
     def __init__(self):
-        self.layers: list[Tensor] = []  # each (B, h, N, N)
+        self.attentions: list[Tensor] = []  # each (B, h, N, N)
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         A = attention_weights(q, k)
-        if not self.layers:
+        if not self.attentions:
             A = A.detach().requires_grad_()
-        self.layers.append(A)
+        self.attentions.append(A)
         return A @ v
 
 
@@ -60,10 +60,10 @@ def attention_gradient_maps(
     with torch.inference_mode(False), torch.enable_grad():
         graph = AttentionGraph()
         logits = model(pixels.clone(), attend=graph)  # a clone may enter the graph
-        attentions = [A.detach() for A in graph.layers]
+        attentions = [A.detach() for A in graph.attentions]
         v = attention.token_mean(readout_tokens, attentions[0].shape[-1])
         slopes = F.one_hot(classes, logits.shape[1])  # of the class's own logit
-        for gradients in gradients_of(logits, graph.layers, slopes):
+        for gradients in gradients_of(logits, graph.attentions, slopes):
             with torch.no_grad():
                 found = (
                     attention.relevance(attentions, gradients, v),
