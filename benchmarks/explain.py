@@ -33,8 +33,7 @@ from vit_demo.attention import head_rollouts
 from vit_demo.checkpoints import Checkpoint
 from vit_demo.checkpoints.timm_models import config_of, imagenet_labels, preprocess_of
 from vit_demo.checkpoints.weights import fill
-from vit_demo.class_maps import class_maps
-from vit_demo.contribution import contributions
+from vit_demo.class_maps import attention_gradient_maps, contributions
 from vit_demo.explain import Classifier
 from vit_demo.view import View
 
@@ -236,7 +235,8 @@ def print_peak(way: str, name: str) -> None:
         elif way == "contribution":
             result, held = contributions(classifier.model, pixels, torch.tensor([[281]])), 0
         elif way == "relevance":
-            result, held = class_maps(classifier.model, pixels, torch.tensor([[281]]), slice(1)), 0
+            classes = torch.tensor([[281]])
+            result, held = attention_gradient_maps(classifier.model, pixels, classes, slice(1)), 0
         else:
             result = {"timm": theirs, "ours": classifier.model}.get(way) or hooks
             result, held = result(pixels), 0

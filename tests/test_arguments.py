@@ -9,6 +9,9 @@ import torch
 from support import corpus
 
 from vit_demo import faithful, knockout
+from vit_demo.export import description, json_text
+from vit_demo.map_settings import MapSettings
+from vit_demo.view import Preprocess
 
 LONG, NONSENSE = "x" * 10_000_000, object()
 NO_INDEX = [99, -99, 1.5, math.nan, math.inf, "a", LONG, [1], {}, NONSENSE, 10**6000, b"1"]
@@ -89,6 +92,15 @@ def test_arguments_that_make_no_sense(explanation, group):
             assert len(message) < 300 and message.endswith("."), message[:300]
             assert re.search(r"\b(use|give|ask|closest)\b", message, re.IGNORECASE), message
             assert "\n" not in message and "object at 0x" not in message or value is NONSENSE
+
+
+def test_settings_of_numpy_numbers_can_be_written_as_json(explanation):
+    one, half = np.int64(1), np.float32(0.5)
+    theirs = MapSettings(layer=one, head=one, query=np.array([one, 2]), label=one, opacity=half)
+    assert theirs == MapSettings(layer=1, head=1, query=(1, 2), label=1, opacity=0.5)
+    assert '"query": [\n      1,\n      2' in json_text(description(explanation, theirs))
+    size = Preprocess(size=np.array([32, 16])).size
+    assert size == (32, 16) and all(type(side) is int for side in size)
 
 
 def test_unusual_arguments_that_do_make_sense(explanation):

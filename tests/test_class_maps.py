@@ -8,7 +8,7 @@ from support.attention import FAST, random_attention, seeds, shapes
 from support.models import WITH_HEAD, small_classifier
 
 from vit_demo import attention
-from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, class_maps
+from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, attention_gradient_maps
 from vit_demo.labels import find_label
 from vit_demo.model import VisionTransformer, ViTConfig, attention_weights
 from vit_demo.recorder import readout_tokens
@@ -151,7 +151,7 @@ def test_toy_model_against_numerical_differentiation(shape):
                     slopes[:, layer, h, i, j] = (up - down) / (2 * eps)
     tokens = readout_tokens(config)
     readout = attention.token_mean(tokens, N, torch.float64)
-    got = class_maps(model, pixels, classes, tokens)
+    got = attention_gradient_maps(model, pixels, classes, tokens)
     for question in range(2):
         for b in range(2):
             dA = slopes[b, ..., classes[question, b]]
@@ -168,7 +168,7 @@ def test_every_kind_of_readout_and_a_batch(shape, picture):
     pictures = [picture, picture.transpose(Image.Transpose.ROTATE_180)]
     pixels = torch.cat([to_tensor(classifier.view(p), classifier.preprocess) for p in pictures])
     readout = readout_tokens(classifier.config)
-    both = class_maps(classifier.model, pixels, torch.tensor([[4, 1]]), readout)
+    both = attention_gradient_maps(classifier.model, pixels, torch.tensor([[4, 1]]), readout)
     for i, (p, label) in enumerate(zip(pictures, (4, 1), strict=True)):
         explanation = classifier.explain(p)
         for name in ATTENTION_GRADIENT_MAPS:
@@ -218,7 +218,7 @@ def test_a_model_in_training_keeps_its_gradients(picture):
     model = small_classifier().model.requires_grad_(True)
     model(torch.randn(1, 3, 32, 32)).sum().backward()
     before = {name: p.grad.clone() for name, p in model.named_parameters()}
-    class_maps(model, torch.randn(1, 3, 32, 32), torch.tensor([[0]]), slice(0, 1))
+    attention_gradient_maps(model, torch.randn(1, 3, 32, 32), torch.tensor([[0]]), slice(0, 1))
     for name, p in model.named_parameters():
         assert p.requires_grad and torch.equal(p.grad, before[name])
 

@@ -5,9 +5,13 @@ import torch
 import torch.nn.functional as F
 from support.models import WITH_HEAD, small_classifier
 
-from vit_demo import contribution, explain
-from vit_demo.class_maps import class_maps
-from vit_demo.contribution import contributions, linear_pass, slope_of_log_p
+from vit_demo import class_maps, explain
+from vit_demo.class_maps import (
+    attention_gradient_maps,
+    contributions,
+    linear_pass,
+    slope_of_log_p,
+)
 from vit_demo.export import shown_map
 from vit_demo.map_settings import MapSettings
 from vit_demo.model import ACTIVATIONS, VisionTransformer, ViTConfig, attention_weights
@@ -77,7 +81,7 @@ def test_at_every_block_inputs_and_biases_add_up_to_the_logit(shape):
 
 def frozen(model: VisionTransformer, pixels: torch.Tensor):
     """The pass with its factors as they were found in the plain one: (block inputs, a function from
-    the input of block l to the logits). Written with matrices, apart from `contribution.py`."""
+    the input of block l to the logits). Written with matrices, apart from `linear_pass`."""
     attentions, scales, gates, inputs = [], {}, [], []
 
     def attend(q, k, v):
@@ -202,8 +206,8 @@ def test_native_grids_have_contributions_too(picture):
 
 def test_minus_is_one_pass_back_and_the_difference_of_the_maps(picture, monkeypatch):
     explanation, passes, gradients = small_classifier().explain(picture), [], []
-    forward, backward = contribution.linear_pass, torch.autograd.grad
-    monkeypatch.setattr(contribution, "linear_pass", lambda *a: [passes.append(1), forward(*a)][1])
+    forward, backward = class_maps.linear_pass, torch.autograd.grad
+    monkeypatch.setattr(class_maps, "linear_pass", lambda *a: [passes.append(1), forward(*a)][1])
     monkeypatch.setattr(
         torch.autograd, "grad", lambda *a, **k: [gradients.append(1), backward(*a, **k)][1]
     )
@@ -226,7 +230,7 @@ def test_contribution_and_relevance_do_without_each_others_pass(picture, monkeyp
 
     explanation = small_classifier().explain(picture)
     with monkeypatch.context() as patch:
-        patch.setattr(explain, "class_maps", never)
+        patch.setattr(explain, "attention_gradient_maps", never)
         first = explanation.contribution([2, 0])
     with monkeypatch.context() as patch:
         patch.setattr(explain, "contributions", never)
@@ -234,7 +238,7 @@ def test_contribution_and_relevance_do_without_each_others_pass(picture, monkeyp
         assert torch.equal(explanation.contribution([2, 0]), first)  # remembered
         explanation.contribution(2).zero_(), explanation.contribution(2, tokens=True).zero_()
         assert torch.equal(explanation.contribution(2), first[0])
-    monkeypatch.setattr(explain, "class_maps", never)
+    monkeypatch.setattr(explain, "attention_gradient_maps", never)
     assert torch.equal(explanation.relevance(2), relevance)
 
 
@@ -289,14 +293,14 @@ def test_it_keeps_less_for_the_way_back_than_relevance():
         return sum(size for place, size in kept.items() if place not in weights)
 
     ours = held(lambda: contributions(model, pixels, classes))
-    theirs = held(lambda: class_maps(model, pixels, classes, slice(0, 1)))
+    theirs = held(lambda: attention_gradient_maps(model, pixels, classes, slice(0, 1)))
     assert 0 < ours < theirs
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_gates_are_those_of_the_activations(name):
     x = torch.linspace(-30, 30, 2001, dtype=torch.float64)
-    gated = x * contribution.GATES[name](x)
+    gated = x * class_maps.GATES[name](x)
     torch.testing.assert_close(gated, ACTIVATIONS[name](x), rtol=1e-12, atol=1e-15)
 
 

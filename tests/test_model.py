@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import math
 
 import numpy as np
@@ -320,5 +321,14 @@ def test_a_dropout_that_cannot_be_is_refused(name, rate):
 
 def test_numpy_integers_are_integers():
     plain = ViTConfig(32, 8, 3, 24, 2, 3, num_classes=5)
+    numbers = map(np.int64, (8, 3, 24, 2, 3))
+    theirs = ViTConfig(np.array([32, 32]), *numbers, num_classes=np.uint8(5))
+    assert theirs == plain and json.dumps(dataclasses.asdict(theirs))
     assert ViTConfig(np.int64(32), np.int32(8), 3, 24, 2, 3, num_classes=5) == plain
-    assert ViTConfig((np.int64(32), np.int64(32)), 8, 3, 24, 2, 3, num_classes=5) == plain
+
+
+@pytest.mark.parametrize("value", [0, 2.0, None, "3", [1]])
+@pytest.mark.parametrize("name", ["embed_dim", "depth", "patch_size"])
+def test_a_shape_that_cannot_be_is_refused_with_its_name(name, value):
+    with pytest.raises(ValueError, match=f"^{name} is .*use a whole number|cannot be cut"):
+        ViTConfig(**{name: value})

@@ -192,6 +192,6 @@ def grad_cam(A: Tensor, dA: Tensor, v: Tensor, prefix: int) -> Tensor:
     A head weighs as much as its mean gradient over the patches, without the `prefix` tokens.
     """
     v = v.to(A)
-    looked, slopes = v @ A, v @ dA  # (..., h, N)
-    weights = slopes[..., prefix:].mean(dim=-1, keepdim=True)  # (..., h, 1)
-    return (weights * looked).mean(dim=-2).clamp(min=0)
+    attended, gradients = v @ A, v @ dA  # (..., h, N)
+    weights = gradients[..., prefix:].mean(dim=-1, keepdim=True)  # (..., h, 1)
+    return (weights * attended).mean(dim=-2).clamp(min=0)

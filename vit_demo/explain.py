@@ -14,8 +14,7 @@ from torch import Tensor
 
 from vit_demo import attention
 from vit_demo.checkpoints import Checkpoint, load_checkpoint
-from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, class_maps
-from vit_demo.contribution import contributions
+from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, attention_gradient_maps, contributions
 from vit_demo.distributed import choose_device
 from vit_demo.image import open_image
 from vit_demo.labels import find_label
@@ -238,11 +237,11 @@ class Explanation:
         if minus is None:
             return self.class_map("contribution", label, tokens)
         wanted, many = self.label_indices(label)
-        less = torch.full((len(wanted), 1), self.label_index(minus))
         classes = torch.tensor(wanted)[:, None]
-        found = contributions(self.classifier.model, self.pixels, classes, less)[:, 0]
-        found = found if many else found[0]
-        return found if tokens else self.as_map(found)
+        others = torch.full_like(classes, self.label_index(minus))
+        vectors = contributions(self.classifier.model, self.pixels, classes, others)[:, 0]
+        vectors = vectors if many else vectors[0]
+        return vectors if tokens else self.as_map(vectors)
 
     def relevance(self, label: Label | Sequence[Label] = None, *, tokens: bool = False) -> Tensor:
         """Class relevance (Chefer et al. 2021): what in the picture speaks for this class.
@@ -267,18 +266,18 @@ class Explanation:
         together; all are kept: N numbers each."""
         wanted, many = self.label_indices(label)
         known = self.class_vectors
-        missing = [i for i in dict.fromkeys(wanted) if name not in known.get(i, {})]
+        missing = [index for index in dict.fromkeys(wanted) if name not in known.get(index, {})]
         if missing:
             classes, model = torch.tensor(missing)[:, None], self.classifier.model
             if name in ATTENTION_GRADIENT_MAPS:
-                maps = class_maps(model, self.pixels, classes, self.readout_tokens)
+                maps = attention_gradient_maps(model, self.pixels, classes, self.readout_tokens)
             else:
                 maps = {name: contributions(model, self.pixels, classes)}
             for i, index in enumerate(missing):
                 known.setdefault(index, {}).update({kind: of[i, 0] for kind, of in maps.items()})
-        found = torch.stack([known[index][name] for index in wanted])
-        found = found if many else found[0]
-        return found if tokens else self.as_map(found)
+        vectors = torch.stack([known[index][name] for index in wanted])
+        vectors = vectors if many else vectors[0]
+        return vectors if tokens else self.as_map(vectors)
 
     def label_indices(self, label: Label | Sequence[Label]) -> tuple[list[int], bool]:
         """The classes of one label or of a list of labels, and whether it was a list."""

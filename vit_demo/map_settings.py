@@ -38,9 +38,7 @@ class MapSettings:
     query: tuple[int, int] | None = None  # the patch that asks; None: the answer asks
     direction: str = "from"  # raw attention: from the query, or to it
     below: str = "mean"  # below a head: the mean of the heads, or the head of the same number
-    part: str = (
-        "whole"  # head rollout: all of it, or what sets a head apart from its layer's others
-    )
+    part: str = "whole"  # head rollout: all of it, or what sets a head apart from the others
     wall: str = "special"  # the wall of heads: that part, the whole, or raw attention
     residual: float = 0.5
     discard: float = 0.0
@@ -53,15 +51,24 @@ class MapSettings:
     minus: int | None = None  # ... rather than this one
 
     def __post_init__(self):
+        """Refuse what cannot be; numpy's numbers become Python's, which JSON knows."""
         for name, allowed in CHOICES.items():
             choice(name, getattr(self, name), allowed)
-        for name, one in (("residual", True), ("discard", False), ("opacity", True)):
-            share(name, getattr(self, name), one)
-        whole("layer", self.layer)
-        if isinstance(self.head, str):
-            choice("head", self.head, FUSIONS)
-        else:
-            whole("head", self.head)
+        plain = {"layer": whole("layer", self.layer)}
+        is_fusion = isinstance(self.head, str)
+        plain["head"] = (
+            choice("head", self.head, FUSIONS) if is_fusion else whole("head", self.head)
+        )
+        if self.query is not None:
+            row, col = pair("query", self.query, "(row, column)")
+            plain["query"] = (whole("row", row), whole("column", col))
+        for name in ("residual", "discard", "opacity"):
+            plain[name] = share(name, getattr(self, name), one=name != "discard")
+        for name in ("label", "minus"):
+            if getattr(self, name) is not None:
+                plain[name] = whole(name, getattr(self, name))
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     @property
     def is_class_map(self) -> bool:
@@ -103,15 +110,6 @@ SCHEMA = {
 def settings_from(state: Mapping) -> MapSettings:
     """Settings as JSON has them, from the browser or a program; unknown names are left out."""
     known = {name: state[name] for name in NAMES if state.get(name) is not None}
-    if "query" in known:
-        row, col = pair("query", known["query"], "(row, column)")
-        known["query"] = (whole("row", row), whole("column", col))
-    for name in ("residual", "discard", "opacity"):
-        if name in known:
-            known[name] = share(name, known[name], one=name != "discard")
-    for name in ("layer", "label", "minus"):
-        if name in known:
-            known[name] = whole(name, known[name])
     known["smooth"] = known.get("smooth") in (True, "true")
     return MapSettings(**known)
 

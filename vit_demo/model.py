@@ -12,10 +12,9 @@ In the comments on shapes: B pictures, C channels, N tokens (P prefix tokens, th
 by row), D the width of a token, h heads of d = D / h numbers each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral
-from operator import index
 
 import torch
 import torch.nn.functional as F
@@ -111,12 +110,12 @@ class UnfoldPatchEmbed(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head self-attention: every token asks every token, h times in parallel."""
+    """Multi-head self-attention: every token attends to every token, h times in parallel."""
 
     def __init__(self, config: ViTConfig):
         super().__init__()
         self.heads = config.heads
-        self.fused = True  # False: the three lines that one can read, with the same result
+        self.fused = True  # False: softmax(q k^T / sqrt(d)) v written out, with the same result
         self.qkv = nn.Linear(config.embed_dim, 3 * config.embed_dim, bias=config.qkv_bias)
         self.attn_drop = nn.Dropout(config.attention_dropout)
         self.proj = nn.Linear(config.embed_dim, config.embed_dim)
@@ -124,7 +123,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, attend: Attend | None = None) -> Tensor:
         B, N, D = x.shape
-        qkv = self.qkv(x).reshape(B, N, 3, self.heads, D // self.heads)
+        d = D // self.heads
+        qkv = self.qkv(x).reshape(B, N, 3, self.heads, d)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
         if attend is not None:
             x = attend(q, k, v)  # (B, h, N, d)
@@ -132,18 +132,21 @@ class Attention(nn.Module):
             dropout = self.attn_drop.p if self.training else 0.0
             x = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)  # (B, h, N, d)
         else:
-            A = attention_weights(q, k)  # (B, h, N, N): softmax(q k^T / sqrt(d))
+            A = ((q * d**-0.5) @ k.transpose(-2, -1)).softmax(dim=-1)  # (B, h, N, N)
             x = self.attn_drop(A) @ v  # (B, h, N, d)
         return self.proj_drop(self.proj(x.transpose(1, 2).reshape(B, N, D)))
 
 
 def attention_weights(q: Tensor, k: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(d)): row = the token that asks, column = the token it looks at."""
+    """softmax(q k^T / sqrt(d)) (..., N, N): row = the token that asks, column = the one it looks at.
+
+    For an `attend` that needs the weights themselves; the same line as in `Attention.forward`.
+    """
     return ((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)).softmax(dim=-1)
 
 
 class MLP(nn.Module):
-    """Two linear maps with a bend between them, for each token alone."""
+    """Two linear maps with a nonlinearity between them, for each token alone."""
 
     def __init__(self, config: ViTConfig):
         super().__init__()
@@ -154,7 +157,7 @@ class MLP(nn.Module):
         self.drop2 = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        x = self.drop1(self.activation(self.fc1(x)))  # (B, N, 4 D)
+        x = self.drop1(self.activation(self.fc1(x)))  # (B, N, mlp_dim)
         return self.drop2(self.fc2(x))  # (B, N, D)
 
 
@@ -304,19 +307,25 @@ CHOICES = {
     "activation": tuple(ACTIVATIONS),
     "last_norm": ("tokens", "pooled", "none"),
 }
+LEAST = {"channels": 1, "embed_dim": 1, "depth": 1, "heads": 1, "mlp_dim": 1}
+LEAST |= {"num_classes": 0, "registers": 0}
 
 
 def complete_and_check(config: ViTConfig) -> None:
     """Fill in what follows from the rest, and refuse what no model can be."""
     for name in ("image_size", "patch_size"):
         size = getattr(config, name)
-        sides = (size, size) if isinstance(size, Integral) else size
-        object.__setattr__(config, name, tuple(index(side) for side in sides))
-    if config.mlp_dim is None:
-        object.__setattr__(config, "mlp_dim", 4 * config.embed_dim)
-    for name in ("channels", "embed_dim", "depth", "heads", "mlp_dim"):
-        require(getattr(config, name) >= 1, f"{name} is {getattr(config, name)}; use 1 or more.")
-    require(min(config.num_classes, config.registers) >= 0, "num_classes, registers: 0 or more.")
+        sides = tuple(size) if isinstance(size, Iterable) else (size, size)
+        fine = len(sides) == 2 and all(isinstance(side, Integral) for side in sides)
+        require(fine, f"{name} is {size!r:.60}; use a whole number, or two: height and width.")
+        object.__setattr__(config, name, tuple(map(int, sides)))
+    for name, least in LEAST.items():
+        value = getattr(config, name)
+        if name == "mlp_dim" and value is None:
+            value = 4 * config.embed_dim
+        fine = isinstance(value, Integral) and value >= least
+        require(fine, f"{name} is {value!r:.60}; use a whole number of at least {least}.")
+        object.__setattr__(config, name, int(value))  # numpy's integers become Python's
     for name, allowed in CHOICES.items():
         value = getattr(config, name)
         require(value in allowed, f"{name} is {value!r}; use one of {', '.join(allowed)}.")

@@ -46,15 +46,16 @@ class Recorder:
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         B, h, N, d = q.shape
-        seen, mean, readout = q.new_empty(B, N, h, d), q.new_zeros(B, N, N), q.new_empty(B, h, N)
+        seen, mean_attention = q.new_empty(B, N, h, d), q.new_zeros(B, N, N)
+        readout_attention = q.new_empty(B, h, N)
         few = max(1, AT_ONCE // (B * N * N))
         for heads in (slice(first, first + few) for first in range(0, h, few)):
             A = (q[:, heads] * d**-0.5) @ k[:, heads].transpose(-2, -1)  # (B, few, N, N)
             torch.softmax(A, dim=-1, out=A)
             seen[:, :, heads] = (A @ v[:, heads]).transpose(1, 2)
-            mean += A.sum(dim=1)
-            readout[:, heads] = A[:, :, self.readout_tokens].mean(dim=2)
-        self.store(Recording(q, k, mean.div_(h), readout))
+            mean_attention += A.sum(dim=1)
+            readout_attention[:, heads] = A[:, :, self.readout_tokens].mean(dim=2)
+        self.store(Recording(q, k, mean_attention.div_(h), readout_attention))
         return seen.transpose(1, 2)
 
     def store(self, of_layer: Recording) -> None:

@@ -21,6 +21,7 @@ from PIL import Image, ImageOps
 
 from vit_demo.image import MAX_PIXELS
 from vit_demo.map_settings import FITS
+from vit_demo.validate import is_whole
 
 CROP_MODES = ("center", "squash", "border")
 
@@ -47,8 +48,9 @@ class Preprocess:
             raise ValueError(f"interpolation is {self.interpolation!r}; use one of {names}.")
         if self.crop_mode not in CROP_MODES:
             raise ValueError(f"crop_mode is {self.crop_mode!r}; use one of {CROP_MODES}.")
-        if len(self.size) != 2 or not all(type(side) is int and side >= 1 for side in self.size):
+        if len(self.size) != 2 or not all(is_whole(side) and side >= 1 for side in self.size):
             raise ValueError(f"size is {self.size}; give height and width in whole pixels.")
+        object.__setattr__(self, "size", tuple(map(int, self.size)))  # numpy's become Python's
         if not all(map(math.isfinite, self.mean)) or not all(0 < x < math.inf for x in self.std):
             raise ValueError(f"mean {self.mean}, std {self.std}: use numbers, std above 0.")
         if not 0.01 <= self.crop_pct <= 100:

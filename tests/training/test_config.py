@@ -1,9 +1,12 @@
 """What a set is trained with, and flags that cannot work."""
 
+import json
+
+import numpy as np
 import pytest
 from support.runs import SHAPE, arguments
 
-from vit_demo.training.config import complete
+from vit_demo.training.config import TrainConfig, complete, deciding
 from vit_demo.training.loop import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -18,6 +21,13 @@ def test_the_recipe_fits_the_set_and_flags_come_first():
     config = complete(arguments("cifar10", "--out", "x", *flags))
     shape = (config.embed_dim, config.depth, config.heads, config.augment)
     assert shape == (192, 12, 6, "photos")
+
+
+def test_numpy_numbers_are_numbers():
+    theirs = {"image_size": np.int64(28), "epochs": np.int32(2), "lr": np.float32(0.5)}
+    config = complete(TrainConfig("mnist", "x", **theirs))
+    assert config == complete(TrainConfig("mnist", "x", image_size=28, epochs=2, lr=0.5))
+    json.dumps(deciding(config))
 
 
 @pytest.mark.parametrize(

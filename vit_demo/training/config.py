@@ -124,7 +124,10 @@ def complete(config: TrainConfig) -> TrainConfig:
         check_choice("config", shape, tuple(SHAPES))
         recipe |= SHAPES[shape]
     missing = {name: value for name, value in recipe.items() if getattr(config, name) is None}
-    config = replace(config, out=Path(config.out), **missing)
+    given = {name: value.item() for name, value in vars(config).items() if hasattr(value, "item")}
+    config = replace(
+        config, out=Path(config.out), **missing, **given
+    )  # numpy's numbers as Python's
     check(config)
     return config
 
