@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--layer", type=int, default=-1, help="0 is the first, -1 the last (-1)")
     add("--head", type=head, default=None, metavar="all|N", help="0 is the first (all)")
-    add("--query", type=query, metavar="ROW,COL", help="ask this patch, not the answer")
+    add("--query", type=flags.query, metavar="ROW,COL", help="ask this patch, not the answer")
     add("--label", type=flags.label, help="also show what speaks for this label (name or number)")
     add("--minus", type=flags.label, metavar="LABEL",
         help="also show what speaks for --label rather than for this one")  # fmt: skip
@@ -31,11 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def head(text: str) -> int | None:
     return None if text == "all" else int(text)
-
-
-def query(text: str) -> tuple[int, int]:
-    row, col = text.split(",")
-    return int(row), int(col)
 
 
 def run(args: argparse.Namespace) -> None:

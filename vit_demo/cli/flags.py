@@ -54,3 +54,9 @@ def names(text: str) -> list[str]:
 def label(text: str) -> int | str:
     """A label by its number or its name."""
     return int(text) if text.isdecimal() else text
+
+
+def query(text: str) -> tuple[int, int]:
+    """A patch by its row and column."""
+    row, col = text.split(",")
+    return int(row), int(col)
