@@ -28,11 +28,12 @@ from PIL import Image
 from torch import Tensor
 
 from vit_demo import render
-from vit_demo.explain import Explanation
+from vit_demo.explain import Explanation, Label
 from vit_demo.export import shown_map
 from vit_demo.labels import same_labels, short
-from vit_demo.map_settings import PLAIN_MAPS, MapSettings
+from vit_demo.map_settings import CLASS_MAPS, PLAIN_MAPS, MapSettings
 from vit_demo.trust import spearman
+from vit_demo.validate import choice
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 SHARES = (*PLAIN_MAPS, "gradient_rollout")  # their numbers mean the same in every model
@@ -138,6 +139,34 @@ def compare(
 
 
 # The same question to both
+
+
+def question(
+    first: Explanation,
+    method: str = "rollout",
+    *,
+    layer: int = -1,
+    head: int | None = None,
+    query: tuple[int, int] | None = None,
+    label: Label = None,
+    minus: Label = None,
+) -> MapSettings:
+    """What is asked of the first, from words: labels by name or number, None for what is not given."""
+    choice("method", method, (*PLAIN_MAPS, *CLASS_MAPS))
+    if head is not None and method not in ("head_rollout", "attention"):
+        raise ValueError(
+            "A head goes with the method head_rollout or attention; choose one of them."
+        )
+    if method not in CLASS_MAPS and (label is not None or minus is not None):
+        raise ValueError(f"A label goes with a class map; choose the method {CLASS_MAPS[0]}.")
+    return MapSettings(
+        map=method,
+        layer=layer,
+        head="mean" if head is None else head,
+        query=query,
+        label=None if label is None else first.label_index(label),
+        minus=None if minus is None else first.label_index(minus),
+    )
 
 
 def matched(settings: MapSettings, first: Explanation, second: Explanation) -> MapSettings:

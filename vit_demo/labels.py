@@ -18,6 +18,14 @@ def short(label: str, most: int = 28) -> str:
     return first if len(first) <= most else first[: most - 1] + "\u2026"
 
 
+def read_label(text: str) -> int | str | None:
+    """A label as somebody typed it: its number, its name, or nothing."""
+    text = text.strip()
+    if text.isdecimal() and len(text) < 10:
+        return int(text)
+    return text or None
+
+
 def same_labels(first: Sequence[str], second: Sequence[str]) -> dict[int, int]:
     """Which class of the second set is called as one of the first: by the whole label, else by one of its
     names, in any case. Where a name fits several labels of a set, it decides nothing."""

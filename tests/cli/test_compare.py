@@ -68,8 +68,8 @@ def test_two_pictures_in_one_model(capsys, model, image, tmp_path):
         (1, (), "give one picture and a second model"),
         (2, ("--with", "vit-mnist"), "give one picture and a second model"),
         (3, (), "give one picture and a second model"),
-        (2, ("--label", "label 1"), "--method contribution"),
-        (2, ("--head", 1), "--head goes with --method head_rollout"),
+        (2, ("--label", "label 1"), "choose the method contribution"),
+        (2, ("--head", 1), "A head goes with the method head_rollout"),
         (2, ("--layer", 7), "There is no layer 7"),
     ],
 )

@@ -30,25 +30,21 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(
             "give one picture and a second model (--with M), or two pictures and no --with."
         )
-    if args.method not in CLASS_MAPS and (args.label, args.minus) != (None, None):
-        raise ValueError(f"--label goes with a class map; add --method {CLASS_MAPS[0]}.")
-    if args.method not in ("head_rollout", "attention") and args.head is not None:
-        raise ValueError("--head goes with --method head_rollout or attention; add one of them.")
     from vit_demo import compare, export
     from vit_demo.explain import load
-    from vit_demo.map_settings import MapSettings
 
     classifier = flags.load_classifier(args)
     other = load(args.other, device=args.device) if args.other else classifier
     first = classifier.explain(args.images[0], args.fit)
     second = other.explain(args.images[-1], args.fit)
-    settings = MapSettings(
-        map=args.method,
+    settings = compare.question(
+        first,
+        args.method,
         layer=args.layer,
-        head="mean" if args.head is None else args.head,
+        head=args.head,
         query=args.query,
-        label=None if args.label is None else first.label_index(args.label),
-        minus=None if args.minus is None else first.label_index(args.minus),
+        label=args.label,
+        minus=args.minus,
     )
     comparison = compare.compare(first, second, settings)
     about = comparison.describe()

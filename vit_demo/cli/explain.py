@@ -80,24 +80,20 @@ def run(args: argparse.Namespace) -> None:
     about = export.description(explanation, settings, args.image)
     about["settings"]["head"] = args.head
     if label is not None:
-        wanted = replace(settings, map=args.method, label=label)
+        looks = {"colours": args.colours, "smooth": args.smooth}
+        wanted = replace(settings, map=args.method, label=label, **looks)
         arrays[args.method] = export.shown_map(explanation, wanted).numpy()
         of = about[f"{args.method}_of"] = {"label": explanation.labels[label], "index": label}
         if args.method == "contribution":
             of["prefix"] = export.prefix_contribution(explanation, wanted)
-        if wanted.is_signed:
-            sides = (f"for {explanation.labels[label]}", "against")
-            drawn = render.difference(picture, arrays[args.method], *sides, smooth=args.smooth)
-        else:
-            drawn = render.overlay(picture, arrays[args.method], **colours)
+        drawn = export.class_map_picture(explanation, wanted, arrays[args.method])
         pictures[f"{args.method}.png"] = drawn
     if minus is not None:
-        more, less = explanation.labels[label], explanation.labels[minus]
         wanted = replace(wanted, minus=minus)
         arrays["difference"] = export.shown_map(explanation, wanted).numpy()
-        difference = (picture, arrays["difference"], more, less)
-        pictures["difference.png"] = render.difference(*difference, smooth=args.smooth)
-        about["minus"] = {"label": less, "index": minus}
+        drawn = export.class_map_picture(explanation, wanted, arrays["difference"])
+        pictures["difference.png"] = drawn
+        about["minus"] = {"label": explanation.labels[minus], "index": minus}
 
     args.out.mkdir(parents=True, exist_ok=True)
     for name, drawn in pictures.items():
