@@ -53,6 +53,20 @@ def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
     return torch.stack([explanation.rollout(i, **settings.rollout_options) for i in layers])
 
 
+def class_map_picture(
+    explanation: Explanation, settings: MapSettings, heat: Tensor | np.ndarray
+) -> Image.Image:
+    """A class map over the picture. One with a sign has its scale below, with what both sides mean."""
+    picture, smooth = explanation.view.picture, settings.smooth
+    if not settings.is_signed:
+        return render.overlay(picture, heat, colour_map=settings.colours, smooth=smooth)
+    label = explanation.labels[explanation.label_index(settings.label)]
+    sides = (f"for {label}", "against")
+    if settings.minus is not None:
+        sides = (label, explanation.labels[explanation.label_index(settings.minus)])
+    return render.difference(picture, heat, *sides, smooth=smooth)
+
+
 def arrays_of(explanation: Explanation, settings: MapSettings) -> dict[str, np.ndarray]:
     """What maps.npz holds; `class_map` if the settings ask for one."""
     arrays = explanation.arrays(below=settings.below, **settings.rollout_options)

@@ -2,7 +2,7 @@
 
 import difflib
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from vit_demo.validate import shown
 
@@ -16,6 +16,37 @@ def short(label: str, most: int = 28) -> str:
     """The first of a label's names, cut to fit beside a bar."""
     first = label.split(",")[0]
     return first if len(first) <= most else first[: most - 1] + "\u2026"
+
+
+def read_label(text: str) -> int | str | None:
+    """A label as somebody typed it: its number, its name, or nothing."""
+    text = text.strip()
+    if text.isdecimal() and len(text) < 10:
+        return int(text)
+    return text or None
+
+
+def same_labels(first: Sequence[str], second: Sequence[str]) -> dict[int, int]:
+    """Which class of the second set is called as one of the first: by the whole label, else by one of its
+    names, in any case. Where a name fits several labels of a set, it decides nothing."""
+    matches: dict[int, int] = {}
+    for names in (lambda label: [label], names_of):
+        there = owners(second, names)
+        for name, index in owners(first, names).items():
+            other = there.get(name)
+            free = index not in matches and other not in matches.values()
+            if index is not None and other is not None and free:
+                matches[index] = other
+    return matches
+
+
+def owners(labels: Sequence[str], names: Callable[[str], Sequence[str]]) -> dict[str, int | None]:
+    """Name -> the one class that is called so; None if there are several."""
+    found: dict[str, int | None] = {}
+    for index, label in enumerate(labels):
+        for name in {name.strip().casefold() for name in names(label)}:
+            found[name] = None if name in found else index
+    return found
 
 
 def find_label(labels: Sequence[str], label: int | str) -> int:

@@ -22,8 +22,8 @@ SECONDS = 60  # patience on a busy machine
 class Site:
     """The address of the page, and the server behind it."""
 
-    def __init__(self, url: str, server):
-        self.url, self.server = url, server
+    def __init__(self, url: str, server, demo):
+        self.url, self.server, self.demo = url, server, demo
 
     def explanation(self, page):
         return self.server.store.get(shown_id(page))
@@ -49,7 +49,7 @@ def served() -> Iterator[Site]:
     demo = page.build(server, MODEL)
     options = {"server_name": "127.0.0.1", "server_port": free_port(), "prevent_thread_lock": True}
     _, url, _ = demo.launch(**options, **page.launch_options())
-    yield Site(url, server)
+    yield Site(url, server, demo)
     demo.close(verbose=False)
     server.close()
 

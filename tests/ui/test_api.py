@@ -5,7 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from PIL import Image
-from support.page import DEIT
+from support.models import noise
+from support.page import DEIT, MODEL
+
+from vit_demo import faithful
+from vit_demo.compare import compare
+from vit_demo.map_settings import MapSettings
 
 
 @pytest.fixture
@@ -15,24 +20,45 @@ def client(site, shared):
     return Client(site.url, verbose=False, httpx_kwargs={"timeout": 300})
 
 
-def test_public_interface_is_two_endpoints(client):
+PARAMETERS = {
+    "/classify": ["image", "model", "fit", "top"],
+    "/explain": ["image", "model", "fit", "row", "column", "residual", "discard", "below"],
+    "/why": ["image", "model", "fit", "label", "minus", "method"],
+    "/trust": ["image", "model", "fit", "label", "methods", "remove", "thorough"],
+    "/compare": [
+        *("image", "model", "other_image", "other_model", "fit", "method", "layer", "head", "row"),
+        *("column", "label", "minus"),
+    ],
+}  # fmt: skip
+
+
+def test_the_public_interface(client):
     api = client.view_api(return_format="dict", print_info=False)
     named = api["named_endpoints"]
-    assert sorted(named) == ["/classify", "/explain"]
     assert api["unnamed_endpoints"] == {}
-    names = {
+    found = {
         path: [p["parameter_name"] for p in about["parameters"]] for path, about in named.items()
     }
-    assert names["/classify"] == ["image", "model", "fit", "top"]
-    settings = ["row", "column", "residual", "discard", "below"]
-    assert names["/explain"] == ["image", "model", "fit", *settings]
-    wanted = [
-        p["parameter_name"]
-        for p in named["/explain"]["parameters"]
-        if not p["parameter_has_default"]
-    ]
-    assert wanted == ["image"]
-    assert len(named["/classify"]["returns"]) == 1 and len(named["/explain"]["returns"]) == 2
+    assert found == PARAMETERS
+    for path, about in named.items():
+        needed = [
+            p["parameter_name"] for p in about["parameters"] if not p["parameter_has_default"]
+        ]
+        assert needed == ["image"], path
+    counts = {path: len(about["returns"]) for path, about in named.items()}
+    assert counts == {"/classify": 1, "/explain": 2, "/why": 3, "/trust": 2, "/compare": 3}
+
+
+def test_every_endpoint_and_parameter_is_described(site):
+    """What programs read of an endpoint is its docstring."""
+    from gradio.utils import get_function_description
+
+    public = [fn for fn in site.demo.fns.values() if fn.api_visibility == "public"]
+    assert {f"/{fn.api_name}" for fn in public} == set(PARAMETERS)
+    for fn in public:
+        about, parameters, returns = get_function_description(fn.fn)
+        assert about.endswith((".", "?")) and returns
+        assert [name for name in parameters if parameters[name]] == PARAMETERS[f"/{fn.api_name}"]
 
 
 def test_classify(client, lion, deit_tiny):
@@ -59,6 +85,128 @@ def test_explain_gives_the_librarys_maps(client, lion, deit_tiny):
             np.testing.assert_allclose(maps[name], array, rtol=1e-4, atol=1e-6)
     assert about["settings"]["query"] == [2, 5] and about["settings"]["residual"] == 0.3
     assert about["prefix_mass"] == pytest.approx(float(expected["prefix_mass"]), rel=1e-4)
+
+
+@pytest.fixture
+def noise_file(tmp_path):
+    noise().save(tmp_path / "noise.png")
+    return tmp_path / "noise.png"
+
+
+def is_png(path: str) -> bool:
+    with Image.open(path) as drawn:
+        drawn.load()
+        return drawn.format == "PNG" and min(drawn.size) > 100
+
+
+def test_why_gives_the_librarys_class_map(client, site, noise_file):
+    from gradio_client import handle_file
+
+    e = site.server.models.get("many").explain(noise_file)
+    about, drawn, file = client.predict(
+        image=handle_file(noise_file), model="many", label="label 3", minus="5", api_name="/why"
+    )
+    assert about["why"]["index"] == 3 and about["minus"]["label"] == "label 5"
+    assert about["settings"]["map"] == "contribution" and is_png(drawn)
+    with np.load(file) as maps:
+        np.testing.assert_allclose(maps["class_map"], e.contribution(3, minus=5), atol=1e-5)
+    about, drawn, file = client.predict(
+        handle_file(noise_file), "many", method="grad_cam", api_name="/why"
+    )
+    assert about["why"]["index"] == e.label_index() and "minus" not in about
+    with np.load(file) as maps:
+        np.testing.assert_allclose(maps["class_map"], e.grad_cam(), atol=1e-5)
+
+
+@pytest.mark.parametrize("thorough", [False, True])
+def test_trust_gives_the_librarys_check(client, site, noise_file, thorough):
+    from gradio_client import handle_file
+
+    about, drawn = client.predict(
+        handle_file(noise_file),
+        "many",
+        methods="contribution, rollout,contribution",
+        label="2",
+        remove="black",
+        thorough=thorough,
+        api_name="/trust",
+    )
+    e = site.server.models.get("many").explain(noise_file)
+    expected = faithful.check(
+        e, ["contribution", "rollout"], 2, remove="black", thorough=thorough
+    ).describe()
+    assert about["best"] == expected["best"] and is_png(drawn)
+    assert ("also" in about) is thorough
+    for name, of in expected["methods"].items():
+        assert about["methods"][name]["score"] == pytest.approx(of["score"], abs=1e-5)
+
+
+def test_compare_gives_the_librarys_comparison(client, site, noise_file, tmp_path):
+    from gradio_client import handle_file
+
+    first = site.server.models.get("many").explain(noise_file)
+    second = site.server.models.get(MODEL).explain(noise_file)
+    about, drawn, file = client.predict(
+        image=handle_file(noise_file),
+        model="many",
+        other_model=MODEL,
+        method="attention",
+        layer=1,
+        head=2,
+        row=2,
+        column=1,
+        api_name="/compare",
+    )
+    settings = MapSettings(map="attention", layer=1, head=2, query=(2, 1))
+    expected = compare(first, second, settings)
+    assert about["correlation"] == pytest.approx(expected.correlation, abs=1e-4) and is_png(drawn)
+    assert about["second"]["settings"]["query"] == list(expected.settings[1].query)
+    assert [row["label"] for row in about["labels"]] == [row.label for row in expected.labels]
+    with np.load(file) as maps:
+        np.testing.assert_allclose(maps["difference"], expected.difference, atol=1e-5)
+    noise(1).save(tmp_path / "other.png")
+    about, *_ = client.predict(
+        handle_file(noise_file),
+        "many",
+        handle_file(tmp_path / "other.png"),
+        method="contribution",
+        api_name="/compare",
+    )
+    assert not about["same_picture"] and about["second"]["model"] == about["first"]["model"]
+
+
+def test_a_trust_that_takes_too_long_is_stopped(client, noise_file, monkeypatch):
+    from gradio_client import handle_file
+    from gradio_client.exceptions import AppError
+
+    monkeypatch.setattr("vit_demo.ui.api.SECONDS", -1)
+    with pytest.raises(AppError, match="Stopped after -1 s; choose a smaller model"):
+        client.predict(handle_file(noise_file), "many", api_name="/trust")
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "inputs", "words"),
+    [
+        ("/why", {"label": "no such thing"}, "There is no label 'no such thing'"),
+        ("/why", {"label": "1", "minus": "label 1"}, "give two different ones"),
+        ("/why", {"method": "rollout"}, "not in the list of choices"),
+        ("/why", {"model": "headless"}, "no label head"),
+        ("/trust", {"methods": "raw,nonsense"}, "There is no method 'nonsense'"),
+        ("/compare", {}, "Give a second picture"),
+        ("/compare", {"other_model": "no_such_model"}, "There is no model"),
+        ("/compare", {"other_model": "headless", "head": 1}, "A head goes with the method"),
+        ("/compare", {"other_model": "headless", "label": "1"}, "A label goes with a class map"),
+    ],
+)
+def test_what_an_endpoint_refuses(client, noise_file, endpoint, inputs, words):
+    from gradio_client import handle_file
+    from gradio_client.exceptions import AppError
+
+    with pytest.raises(AppError, match=words) as caught:
+        client.predict(
+            image=handle_file(noise_file), **{"model": "many"} | inputs, api_name=endpoint
+        )
+    assert "Traceback" not in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

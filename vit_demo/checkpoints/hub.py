@@ -23,12 +23,9 @@ STALL_SECONDS = 8  # how long a download may stand still
 
 def find_weights(name: str, cfg: dict) -> Path:
     """A file with the weights of this timm model: own folder, then the hub's cache, then the hub."""
-    folder = os.environ.get("VIT_DEMO_WEIGHTS")
-    if folder:
-        for suffix in SUFFIXES:
-            path = Path(folder) / (name + suffix)
-            if path.is_file():
-                return path
+    path = own_file(name)
+    if path:
+        return path
     repo = cfg.get("hf_hub_id")
     if not repo:
         raise CheckpointError(
@@ -37,6 +34,18 @@ def find_weights(name: str, cfg: dict) -> Path:
     repo = f"timm/{name}" if repo == "timm/" else repo
     path = cached_file(repo)
     return path if path and intact(path) else download(repo, name)
+
+
+def is_on_disk(name: str, repo: str | None = None) -> bool:
+    """Can this timm model be loaded without a download? `repo`, if it is not called as the model."""
+    return bool(own_file(name) or cached_file(repo or f"timm/{name}"))
+
+
+def own_file(name: str) -> Path | None:
+    """The weights in the folder that VIT_DEMO_WEIGHTS names."""
+    folder = os.environ.get("VIT_DEMO_WEIGHTS")
+    paths = [Path(folder) / (name + suffix) for suffix in SUFFIXES] if folder else []
+    return next((path for path in paths if path.is_file()), None)
 
 
 def cached_file(repo: str) -> Path | None:

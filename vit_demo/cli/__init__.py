@@ -15,6 +15,7 @@ COMMANDS = {
     "models": "List the models that can be used.",
     "classify": "Name what is in pictures.",
     "explain": "Show where in a picture the answer came from.",
+    "compare": "Two models on one picture, or two pictures in one model.",
     "trust": "Test whether maps show what the answer came from.",
     "faithfulness": "Test maps over a folder of pictures, as the papers do.",
     "summary": "Print the layers of a model, with shapes and parameters.",

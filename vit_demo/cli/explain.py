@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--layer", type=int, default=-1, help="0 is the first, -1 the last (-1)")
     add("--head", type=head, default=None, metavar="all|N", help="0 is the first (all)")
-    add("--query", type=query, metavar="ROW,COL", help="ask this patch, not the answer")
+    add("--query", type=flags.query, metavar="ROW,COL", help="ask this patch, not the answer")
     add("--label", type=flags.label, help="also show what speaks for this label (name or number)")
     add("--minus", type=flags.label, metavar="LABEL",
         help="also show what speaks for --label rather than for this one")  # fmt: skip
@@ -31,11 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def head(text: str) -> int | None:
     return None if text == "all" else int(text)
-
-
-def query(text: str) -> tuple[int, int]:
-    row, col = text.split(",")
-    return int(row), int(col)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -85,24 +80,20 @@ def run(args: argparse.Namespace) -> None:
     about = export.description(explanation, settings, args.image)
     about["settings"]["head"] = args.head
     if label is not None:
-        wanted = replace(settings, map=args.method, label=label)
+        looks = {"colours": args.colours, "smooth": args.smooth}
+        wanted = replace(settings, map=args.method, label=label, **looks)
         arrays[args.method] = export.shown_map(explanation, wanted).numpy()
         of = about[f"{args.method}_of"] = {"label": explanation.labels[label], "index": label}
         if args.method == "contribution":
             of["prefix"] = export.prefix_contribution(explanation, wanted)
-        if wanted.is_signed:
-            sides = (f"for {explanation.labels[label]}", "against")
-            drawn = render.difference(picture, arrays[args.method], *sides, smooth=args.smooth)
-        else:
-            drawn = render.overlay(picture, arrays[args.method], **colours)
+        drawn = export.class_map_picture(explanation, wanted, arrays[args.method])
         pictures[f"{args.method}.png"] = drawn
     if minus is not None:
-        more, less = explanation.labels[label], explanation.labels[minus]
         wanted = replace(wanted, minus=minus)
         arrays["difference"] = export.shown_map(explanation, wanted).numpy()
-        difference = (picture, arrays["difference"], more, less)
-        pictures["difference.png"] = render.difference(*difference, smooth=args.smooth)
-        about["minus"] = {"label": less, "index": minus}
+        drawn = export.class_map_picture(explanation, wanted, arrays["difference"])
+        pictures["difference.png"] = drawn
+        about["minus"] = {"label": explanation.labels[minus], "index": minus}
 
     args.out.mkdir(parents=True, exist_ok=True)
     for name, drawn in pictures.items():

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from vit_demo.embedded import DEFAULT
+from vit_demo.labels import read_label as label  # noqa: F401 (by its number or its name)
 from vit_demo.map_settings import FITS
 
 FIT_HELP = "how a picture meets the model (crop)"
@@ -51,6 +52,7 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def label(text: str) -> int | str:
-    """A label by its number or its name."""
-    return int(text) if text.isdecimal() else text
+def query(text: str) -> tuple[int, int]:
+    """A patch by its row and column."""
+    row, col = text.split(",")
+    return int(row), int(col)

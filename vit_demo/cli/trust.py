@@ -19,7 +19,7 @@ from tqdm import tqdm
 from vit_demo import trust
 from vit_demo.cli import flags
 from vit_demo.explain import Explanation
-from vit_demo.trust import Progress, RandomWeights, Trust, charts, knockout
+from vit_demo.trust import Progress, RandomWeights, charts, knockout
 from vit_demo.trust.knockout import KnockOut
 
 MOST = 3  # heads that are named
@@ -72,40 +72,23 @@ def run(args: argparse.Namespace) -> None:
     }
     args.out.mkdir(parents=True, exist_ok=True)
 
-    maps = {name: trust.METHODS[name](explanation, index) for name in methods}
     with watched("removing patches") as progress:
-        if args.thorough:
-            paint = "black" if args.remove == "tokens" else args.remove
-            ways = trust.trust_thoroughly(explanation, maps, index, paint=paint, progress=progress)
-        else:
-            ways = {
-                args.remove: trust.trust_all(
-                    explanation, maps, index, remove=args.remove, progress=progress
-                )
-            }
-    trusts = ways[args.remove]
-    best = trust.best_method(*ways.values()) if set(methods) != {"random"} else None
-    pictures = {"trust.png": charts.trust(explanation, maps, trusts)}
-    about = {
-        "image": Path(args.image).name,
-        "model": explanation.model_name,
-        "label": {
-            "label": explanation.labels[index],
-            "index": index,
-            "probability": float(explanation.logits.softmax(dim=-1)[index]),
-        },
-        "remove": args.remove,
-        "methods": {name: numbers_of(result) for name, result in trusts.items()},
-    }
+        found = trust.check(
+            explanation,
+            methods,
+            index,
+            remove=args.remove,
+            thorough=args.thorough,
+            progress=progress,
+        )
+    pictures = {"trust.png": charts.trust(explanation, found.maps, found.trusts)}
+    about = {"image": Path(args.image).name} | found.describe()
     lines = trust_lines(about)
-    for way in (way for way in ways if way != args.remove):  # --thorough
-        pictures[f"trust-{way}.png"] = charts.trust(explanation, maps, ways[way])
-        also = {name: numbers_of(result) for name, result in ways[way].items()}
-        about["also"] = {"remove": way, "methods": also}
+    for way, trusts in found.also.items():
+        pictures[f"trust-{way}.png"] = charts.trust(explanation, found.maps, trusts)
         lines += ["", *trust_lines(about | about["also"])]
-    if best:
-        about["best"] = asdict(best)
-        lines += ["", best.sentence]
+    if found.best:
+        lines += ["", found.best.sentence]
     if args.random_weights:
         checks = {}
         for name in methods:
@@ -154,18 +137,6 @@ def watched(what: str) -> Iterator[Progress]:
             bar.update(done - bar.n)
 
         yield progress
-
-
-def numbers_of(result: Trust) -> dict:
-    curves = {"kept": result.kept, "deletion": result.deletion, "insertion": result.insertion}
-    return {
-        "score": result.score,
-        "band": result.band,
-        "verdict": result.verdict,
-        "sentence": result.sentence,
-        **{name: curve.tolist() for name, curve in curves.items()},
-        "random": result.random.tolist(),
-    }
 
 
 def most_important(changes: Tensor) -> list[dict]:

@@ -3,6 +3,7 @@
 `from vit_demo import faithful` is this package.
 """
 
+from vit_demo.trust.check import Check, check
 from vit_demo.trust.curves import Best, Trust, best_method, trust, trust_all, trust_thoroughly
 from vit_demo.trust.methods import METHODS, check_method, method_maps, random_map
 from vit_demo.trust.progress import Cancelled, Progress
@@ -15,10 +16,12 @@ __all__ = [
     "REMOVALS",
     "Best",
     "Cancelled",
+    "Check",
     "Progress",
     "RandomWeights",
     "Trust",
     "best_method",
+    "check",
     "check_method",
     "method_maps",
     "random_map",

@@ -75,6 +75,18 @@ class Trust:
             "worse": f"{removing} more slowly than chance: this map points the wrong way here.",
         }[self.verdict]
 
+    def describe(self) -> dict:
+        """The numbers, in words that JSON knows."""
+        curves = {"kept": self.kept, "deletion": self.deletion, "insertion": self.insertion}
+        return {
+            "score": self.score,
+            "band": self.band,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            **{name: curve.tolist() for name, curve in curves.items()},
+            "random": self.random.tolist(),
+        }
+
 
 def kept_counts(n: int, steps: int, least: int) -> list[int]:
     """How many of n patches are left at each step, from all down to `least`."""

@@ -8,6 +8,7 @@ import atexit
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 import threading
@@ -20,7 +21,8 @@ from urllib.parse import quote
 from weakref import ref
 
 from vit_demo import export
-from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError
+from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError, embedded
+from vit_demo.checkpoints.hub import is_on_disk
 from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.map_settings import MapSettings, settings_from
 from vit_demo.ui.explorer import standalone_html
@@ -200,6 +202,12 @@ class Server:
         GPU_COPIES[classifier] = load(**how, device="cuda")
         return classifier
 
+    def is_here(self, name: str) -> bool:
+        """Can it be loaded without a download?"""
+        if name in self.models or name in self.files or name in embedded():
+            return True
+        return bool(re.fullmatch(r"\w[\w.-]{0,199}", name, re.ASCII)) and is_on_disk(name)
+
     def explain(self, picture: object, model: str, fit: str, example: str | None = None) -> str:
         """Look at a picture; the id of what was seen. Examples are looked at once for everybody."""
         self.folder.sweep()
@@ -232,6 +240,11 @@ class Server:
             return json.loads(json.dumps(export.description(explanation, settings))), arrays
 
         return self.runner.explain(classifier, picture, fit, files)[1]
+
+    def explanation(self, picture: object, model: str, fit: str) -> Explanation:
+        """For programs: what one picture's pass can tell; nothing of it stays here."""
+        self.folder.sweep()
+        return self.runner.explain(self.models.get(model), picture, fit, lambda e: None)[0]
 
     def url(self, id: str, name: str = "explorer.bin") -> str:
         """Where the browser gets a file; relative, so that it works behind any proxy."""
