@@ -122,7 +122,7 @@ def measure_visitors(url: str) -> None:
         times = []
         for i in range(5):
             began = time.perf_counter()
-            visitors[number].call("explain", noise(5 * number + i), "vit-cifar10", *SETTINGS)
+            visitors[number].call("explain", noise(5 * number + i), "vit-photos", *SETTINGS)
             times.append(1000 * (time.perf_counter() - began))
         return times
 
@@ -136,7 +136,7 @@ def measure_visitors(url: str) -> None:
 def measure_memory(server: Server, count: int) -> None:
     visitor, levels = Visitor(server.address), []
     for number in range(300 + count):  # 300: whatever is remembered is full by then
-        visitor.call("explain", noise(number), "vit-cifar10", *SETTINGS)
+        visitor.call("explain", noise(number), "vit-photos", *SETTINGS)
         if number in (299, 299 + count):
             levels.append(server.megabytes)
     change = 100 * (levels[1] / levels[0] - 1)

@@ -20,7 +20,7 @@ from pathlib import Path
 import vit_demo
 from benchmarks.visitors import SETTINGS, Refused, Server, Visitor, noise
 
-MODEL = "vit-cifar10"
+MODEL = "vit-photos"
 BROKEN = {
     "cut off": lambda file: file[: len(file) // 3],
     "a text": lambda file: b"this is not a picture, whatever its name says",

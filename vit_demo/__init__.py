@@ -1,6 +1,6 @@
 """See how a Vision Transformer looks at a picture.
 
-classifier = vit_demo.load("vit-cifar10")
+classifier = vit_demo.load("vit-photos")
 explanation = classifier.explain("cat.jpg")
 """
 

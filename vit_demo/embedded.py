@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-DEFAULT = "vit-cifar10"  # works without a network
+DEFAULT = "vit-photos"  # works without a network
 PACKAGE = Path(__file__).resolve().parent
 # In an installed package the assets lie inside it, in a checkout beside it.
 ASSETS = next(p / "assets" for p in (PACKAGE, PACKAGE.parent) if (p / "assets").is_dir())

@@ -27,7 +27,7 @@ class App:
     """The app in a process of its own, and what a stranger can do to it over HTTP."""
 
     def __init__(self, folder: Path):
-        for name in ("vit-cifar10", "vit-mnist"):
+        for name in ("vit-photos", "vit-mnist"):
             if name not in embedded():
                 missing(f"assets/{name}.safetensors is not here")
         nowhere = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(folder / "hub")}

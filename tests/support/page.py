@@ -12,7 +12,7 @@ from support.shared import SHARED, missing
 
 from vit_demo.embedded import embedded
 
-MODEL, DEIT = "vit-cifar10", "deit_tiny_patch16_224.fb_in1k"
+MODEL, DEIT = "vit-photos", "deit_tiny_patch16_224.fb_in1k"
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 360, "height": 800}
 EXPLORER = "document.querySelector('#explorer .vitx')"
 WHY = "document.querySelector('#why .why')"
@@ -36,7 +36,7 @@ def served() -> Iterator[Site]:
     from vit_demo.ui import page
     from vit_demo.ui.store import Server
 
-    for name in ("vit-cifar10", "vit-mnist"):
+    for name in ("vit-photos", "vit-mnist"):
         if name not in embedded():
             missing(f"assets/{name}.safetensors is not here")
     server = Server(device="cpu")

@@ -248,7 +248,7 @@ def test_eight_visitors_are_not_mixed_up(site, tmp_path):
 
     import vit_demo
 
-    model = "vit-cifar10"
+    model = "vit-photos"
     rng = np.random.default_rng(0)
     paths, expected = [], []
     for number in range(40):

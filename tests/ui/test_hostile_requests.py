@@ -24,7 +24,7 @@ def test_two_hundred_pictures(app):
         sample = files[index]
         path = app.upload(sample.name, sample.data)
         assert "/../" not in path and Path(path).parents[1].name == "uploads"
-        model = ("vit-cifar10", "vit-mnist")[index % 2]
+        model = ("vit-photos", "vit-mnist")[index % 2]
         name, rest = ("explain", []) if index % 4 == 0 else ("classify", ["crop", 3])
         rest = rest or ["native", None, None, 0.5, 0, "mean"]
         event, found = app.call(name, [{"path": path} | MARK, model, *rest])

@@ -102,8 +102,8 @@ def test_a_port_asked_for_is_not_exchanged(by):
 
 
 def test_importing_the_app_does_not_start_it():
-    if "vit-cifar10" not in embedded():
-        missing("assets/vit-cifar10.safetensors is not here")
+    if "vit-photos" not in embedded():
+        missing("assets/vit-photos.safetensors is not here")
     code = "import app; print(type(app.demo).__name__, app.demo.is_running)"
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False

@@ -75,11 +75,11 @@ def test_the_servers_explanations_hold_their_model():
         id = server.explain(picture, "vit-mnist", "crop")
         server.models.most_bytes = size_of(one) + 1
         del one
-        server.models.get("vit-cifar10")  # no room for both, and the first has an explanation
-        assert "vit-mnist" not in server.models and "vit-cifar10" in server.models
+        server.models.get("vit-photos")  # no room for both, and the first has an explanation
+        assert "vit-mnist" not in server.models and "vit-photos" in server.models
         assert server.store.get(id) is None and not server.store.folder_of(id).exists()
         assert server.explain(picture, "vit-mnist", "crop")
-        assert "vit-cifar10" not in server.models
+        assert "vit-photos" not in server.models
     finally:
         server.close()
 

@@ -28,7 +28,7 @@ class Gate:
 
 @pytest.fixture
 def classifier():
-    return vit_demo.load("vit-cifar10", device="cpu")
+    return vit_demo.load("vit-photos", device="cpu")
 
 
 def pictures(count: int, size: tuple[int, int] = (40, 32)) -> list[Image.Image]:

@@ -45,7 +45,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
             visitor = Visitor(server.address)
             while not stop.is_set():
                 try:
-                    visitor.call("explain", noise(number), "vit-cifar10", *SETTINGS)
+                    visitor.call("explain", noise(number), "vit-photos", *SETTINGS)
                 except (OSError, http.client.HTTPException):
                     return
 
@@ -64,7 +64,7 @@ def test_killed_and_started_again_nothing_is_left(tmp_path):
     bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
     prefix = bound if os.geteuid() == 0 else []
     with Server("--port", str(free_port()), prefix=prefix, checkout=checkout, **places) as server:
-        about, maps = Visitor(server.address).call("explain", noise(1), "vit-cifar10", *SETTINGS)
+        about, maps = Visitor(server.address).call("explain", noise(1), "vit-photos", *SETTINGS)
         assert len(about["labels"]) == 10 and maps["orig_name"] == "maps.npz"
         assert str(server.process.pid) in "".join(os.listdir(temporary))
         assert len(list(temporary.glob("vit-demo-*"))) == 1  # the killed one's is gone
@@ -120,7 +120,7 @@ def test_an_upload_has_a_limit(server, files, size, chunked):
     status, text = send(server.address, "/gradio_api/upload", parts, headers)
     assert status == 413
     assert "at most 20 MB" in json.loads(text)["detail"]
-    Visitor(server.address).call("classify", noise(1), "vit-cifar10", "crop", 3)  # as before
+    Visitor(server.address).call("classify", noise(1), "vit-photos", "crop", 3)  # as before
 
 
 def test_a_text_has_a_limit(server):
@@ -148,7 +148,7 @@ def test_old_uploads_are_removed(server):
         for file in uploads.rglob("*"):
             with suppress(FileNotFoundError):
                 os.utime(file, (0, 0))  # all that is there by now is old
-        visitor.call("explain", noise(3), "vit-cifar10", *SETTINGS)
+        visitor.call("explain", noise(3), "vit-photos", *SETTINGS)
         return len(files_below(uploads)) <= 2  # the picture of this call, and its maps
 
     wait_until(swept, "the removal of old files")
@@ -196,7 +196,7 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
             "path": Visitor(address).upload("a.jpg", noise(1)),
             "meta": {"_type": "gradio.FileData"},
         }
-        arguments = (file, "vit-cifar10", "crop", 3)
+        arguments = (file, "vit-photos", "crop", 3)
         visitors = [Visitor(address) for _ in range(19)]
         events = []
         for number, visitor in enumerate(visitors):

@@ -35,7 +35,7 @@ CURATED = (
 
 def model_choices(own: list[str]) -> list[tuple[str, str]]:
     """(what is shown, name): embedded models first, then the operator's own, then timm's by family."""
-    kinds = {"vit-cifar10": "Embedded · photos, 10 labels", "vit-mnist": "Embedded · digits"}
+    kinds = {"vit-photos": "Embedded · photos, 100 labels", "vit-mnist": "Embedded · digits"}
     choices = [(kinds.get(name, f"Embedded · {name}"), name) for name in embedded()]
     choices += [(f"File · {name}", name) for name in own]
     return choices + [(f"{group} · {what}", name) for group, what, name in CURATED]

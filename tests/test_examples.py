@@ -1,0 +1,41 @@
+"""The example photographs: what the embedded model and DeiT-tiny call them."""
+
+import pytest
+
+import vit_demo
+from vit_demo.embedded import DEFAULT, example_path
+from vit_demo.labels import names_of
+from vit_demo.ui.html import EXAMPLES
+
+SUBJECTS = {
+    "koala": ["koala"],
+    "lion": ["lion"],
+    "goldfish": ["goldfish"],
+    "espresso": ["espresso"],
+    "bear": ["brown bear"],
+    "penguin": ["king penguin"],
+    "shepherd": ["German shepherd"],
+    "camel-and-penguin": ["Arabian camel", "king penguin"],
+}
+
+
+@pytest.fixture(params=["embedded", "deit_tiny"])
+def classifier(request):
+    if request.param == "embedded":
+        return vit_demo.load(DEFAULT, device="cpu")
+    return request.getfixturevalue("deit_tiny")
+
+
+def test_every_example_is_named_here():
+    assert set(SUBJECTS) == set(EXAMPLES["photo"])
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_an_example_is_named_rightly_with_a_wide_margin(classifier, name):
+    """One subject: at least three times as probable as the next label. Two: both come first."""
+    answer = classifier.classify(example_path(name), top=3)
+    subjects = SUBJECTS[name]
+    for subject in subjects:
+        assert any(subject in names_of(p.label) for p in answer[: len(subjects)]), answer
+    after = answer[len(subjects)].probability
+    assert answer[len(subjects) - 1].probability > 3 * after, answer
