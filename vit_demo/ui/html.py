@@ -1,18 +1,23 @@
 """The page's pieces of HTML: pure functions of what is shown and of the language."""
 
+from __future__ import annotations
+
 import base64
 import io
 import json
 from collections.abc import Iterable
 from functools import cache, partial
 from html import escape
+from typing import TYPE_CHECKING
 
 import gradio as gr
 from PIL import Image
 
 from vit_demo.embedded import DEFAULT, example_path
-from vit_demo.explain import Explanation
 from vit_demo.ui.texts import CITATION, example_name, words
+
+if TYPE_CHECKING:
+    from vit_demo.explain import Explanation
 
 EXAMPLES = {
     "photo": (
