@@ -35,7 +35,7 @@ def test_public_interface_is_two_endpoints(client):
     assert len(named["/classify"]["returns"]) == 1 and len(named["/explain"]["returns"]) == 2
 
 
-def test_classify(client, lion, deit_tiny):
+def test_classify_gives_the_librarys_labels(client, lion, deit_tiny):
     from gradio_client import handle_file
 
     answer = client.predict(handle_file(lion), DEIT, "crop", 3, api_name="/classify")
