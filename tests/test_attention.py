@@ -29,7 +29,7 @@ def is_stochastic(A: torch.Tensor) -> bool:
 
 @FAST
 @given(shapes, seeds, shares)
-def test_the_chain_of_vectors_is_the_product_of_matrices(shape, seed, residual):
+def test_vectors_through_all_layers_equal_the_product_of_matrices(shape, seed, residual):
     matrices = random_attention(shape, seed).mean(dim=1)
     R = full_rollout(matrices, residual)
     for token in range(shape[2]):

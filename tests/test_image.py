@@ -56,7 +56,7 @@ def test_phone_mpo_is_a_jpeg():
 
 
 @pytest.mark.parametrize("kind", ["GIF", "PNG", "WEBP", "TIFF"])
-def test_first_frame(kind):
+def test_the_first_frame_is_the_picture(kind):
     frames = [Image.new("RGB", (20, 10), colour) for colour in ("red", "blue", "lime")]
     options = {"lossless": True} if kind == "WEBP" else {}
     data = saved(frames[0], format=kind, save_all=True, append_images=frames[1:], **options)
@@ -127,7 +127,7 @@ def test_alpha_on_white():
     assert np.asarray(open_image(rgb)).tolist() == [[[255] * 3, [1, 2, 3]]]
 
 
-def test_palettes():
+def test_palettes_become_their_colours_and_transparency_white():
     palette = Image.new("P", (3, 1))
     palette.putpalette([200, 0, 0, 0, 100, 0, 0, 0, 50])
     palette.putdata([0, 1, 2])
@@ -165,7 +165,7 @@ def test_other_colour_spaces(tmp_path):
         assert abs(got - (200, 40, 30)).max() <= 3
 
 
-def test_arrays():
+def test_arrays_become_the_same_pixels():
     grey = noise(5, 4, channels=1)
     stacked = np.stack([grey] * 3, axis=2)
     for array, expected in [
@@ -185,7 +185,7 @@ def test_arrays():
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["PNG", "TIFF", "WEBP", "JPEG", "PIL"])
-def test_exif_orientation(orientation, kind):
+def test_exif_orientation_is_applied(orientation, kind):
     scene = np.zeros((16, 32, 3), dtype=np.uint8)  # upright: red corner top left, blue top right
     scene[:8, :8] = (255, 0, 0)
     scene[:8, 24:] = (0, 0, 255)

@@ -60,7 +60,7 @@ def test_endless_threads_are_refused():
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP", "TIFF", "BMP"])
-def test_truncated_files(tmp_path, kind):
+def test_a_file_cut_short_is_refused_by_name(tmp_path, kind):
     data = saved(Image.fromarray(noise(80, 60)), format=kind)
     for length in (12, 40, len(data) // 2, len(data) - 40):
         path = tmp_path / f"cut.{kind.lower()}"
@@ -157,7 +157,7 @@ def test_a_zero_size_header():
         (np.zeros((4, 4), dtype=complex), "use uint8"),
     ],
 )
-def test_bad_arrays(array, word):
+def test_arrays_that_are_no_pictures_are_refused(array, word):
     assert word in refused(array)
 
 

@@ -215,7 +215,7 @@ def test_defaults_are_vit_base_16_at_384():
     assert count == sum(parameter.numel() for parameter in theirs.parameters())
 
 
-def test_keep_takes_the_other_patches_out():
+def test_only_kept_patches_reach_the_blocks():
     config = ViTConfig(32, 8, embed_dim=24, depth=2, heads=3, num_classes=5)
     model = VisionTransformer(config).eval()
     randomise(model)
@@ -301,7 +301,7 @@ def test_dropout_falls_where_timms_falls(rate, attention_rate):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
-def test_the_lines_one_can_read_do_what_the_fused_call_does(rate):
+def test_the_written_out_softmax_does_what_the_fused_call_does(rate):
     model = dropout_pair(0.0, rate)[0]
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(2))
     fused = model.eval()(images)

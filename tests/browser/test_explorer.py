@@ -267,7 +267,7 @@ def test_wall_sorted_by_focus(open_page):
     assert (state(page)["layer"], state(page)["head"]) == (layer, head)
 
 
-def test_png(open_page):
+def test_the_png_shows_the_map_with_its_settings(open_page):
     page = open_page()
     page.evaluate(f"{ROOT}.explorer.set({{ layer: 10, head: 4, query: [2, 3] }})")
     with page.expect_download() as download:
@@ -330,7 +330,7 @@ class Loaded:
         return self.explanation
 
 
-def test_phone(open_page):
+def test_the_explorer_fits_a_phone(open_page):
     for name in ("big", "korean", "small"):
         page = open_page(
             name, viewport={"width": 360, "height": 800}, has_touch=True, is_mobile=True

@@ -26,7 +26,7 @@ def now_without(page, e, **off) -> None:
     assert list(found.values()) == pytest.approx(list(expected.values()), abs=1e-4)
 
 
-def test_knock_outs(arrive, site):
+def test_knock_outs_give_the_librarys_answer(arrive, site):
     page = arrive()
     e = site.explanation(page)
     come_to_the_methods(page)

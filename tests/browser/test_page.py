@@ -64,7 +64,7 @@ def test_frame_lies_on_what_the_model_saw(arrive, tmp_path):
         assert middle == pytest.approx(shown[axis] + shown[side] / 2, abs=2)
 
 
-def test_fit_modes(arrive):
+def test_each_fit_shows_the_whole_picture(arrive):
     page = arrive()
     for fit in ("pad", "stretch", "native"):
         after_new_result(page, lambda fit=fit: page.check(f"#fit input[value={fit}]", force=True))
@@ -73,7 +73,7 @@ def test_fit_modes(arrive):
     assert re.search(r"\d+ × \d+", header)
 
 
-def test_other_model(arrive, deit_tiny):
+def test_another_model_answers_and_keeps_the_picture(arrive, deit_tiny):
     page = arrive()
     choose_example(page, "lion")
     after_new_result(page, lambda: choose_model(page, "DeiT tiny"))
@@ -104,7 +104,7 @@ def test_newest_wish_wins(arrive, site, monkeypatch):
     assert page.locator("#status .wrap.hide").count() == 1
 
 
-def test_camera_and_removal(arrive):
+def test_a_webcam_picture_is_looked_at_and_can_be_removed(arrive):
     page = arrive(permissions=["camera"])
     page.click("#picture .source-selection button:nth-child(2)")
     page.click("#picture button:has-text('Webcam')")
@@ -119,7 +119,7 @@ def test_camera_and_removal(arrive):
     assert len(label_names(page)) == 10
 
 
-def test_clipboard(arrive):
+def test_a_pasted_picture_is_looked_at(arrive):
     page = arrive(permissions=["clipboard-read", "clipboard-write"])
     page.evaluate("""async () => {
         const canvas = new OffscreenCanvas(64, 64);
@@ -225,7 +225,7 @@ def test_korean_from_the_browser_and_by_hand(arrive):
     page.wait_for_selector("#title p:has-text('See how')")
 
 
-def test_phone(arrive):
+def test_on_a_phone_the_parts_stand_in_their_order(arrive):
     page = arrive(viewport=PHONE, has_touch=True, is_mobile=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     tops = [

@@ -20,7 +20,7 @@ from support.page import (
 from vit_demo.embedded import example_path
 
 
-def test_files(arrive, deit_tiny, tmp_path, visit):
+def test_every_file_to_take_away_is_what_is_shown(arrive, deit_tiny, tmp_path, visit):
     expected = deit_tiny.explain(example_path("goldfish"), "pad")
     view = "&map=head_rollout&head=1&layer=5&query=3,4&residual=0.4"
     page = arrive(f"?model={DEIT}&example=goldfish&fit=pad{view}")

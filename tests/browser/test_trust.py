@@ -175,7 +175,7 @@ def test_the_queue_is_seen(arrive, slow):
 # Random weights
 
 
-def test_random_weights(arrive, site):
+def test_random_weights_show_the_librarys_maps(arrive, site):
     page = arrive()
     e = site.explanation(page)
     come_to_the_methods(page)
@@ -221,7 +221,7 @@ def test_a_picture_that_is_gone(arrive, site):
     page.wait_for_selector("#why [data-job=wall][data-state=failed]:has-text('no longer kept')")
 
 
-def test_korean(arrive):
+def test_results_change_their_language_without_a_request(arrive):
     page = arrive("?lang=ko")
     come_to_the_methods(page)
     page.click("#why button:has-text('일곱 가지 모두 시험')")

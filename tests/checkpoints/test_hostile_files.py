@@ -87,7 +87,7 @@ def test_embedded_models_carry_a_checksum(tmp_path):
         assert "not what was saved" in refused(tmp_path / f"{name}.safetensors", bytes(data))
 
 
-def test_false_headers(tmp_path, saved):
+def test_false_headers_are_refused(tmp_path, saved):
     path, size = tmp_path / "mine.safetensors", int.from_bytes(saved[:8], "little")
     header, body = json.loads(saved[8 : 8 + size]), saved[8 + size :]
 
@@ -151,7 +151,7 @@ def test_false_headers(tmp_path, saved):
     ],
     ids=json.dumps,
 )
-def test_false_descriptions(tmp_path, saved, lie):
+def test_false_descriptions_are_refused(tmp_path, saved, lie):
     path = tmp_path / "mine.safetensors"
     path.write_bytes(saved)
     weights, about = read_weights(path)

@@ -169,7 +169,7 @@ def break_single(root):
         (break_single, "'bee' has one picture, .*bee/000.png"),
     ],
 )
-def test_bad_folders(tmp_path, break_it, message):
+def test_folders_that_cannot_be_trained_on_are_refused(tmp_path, break_it, message):
     break_it(make_folder(tmp_path, count=5))
     with pytest.raises(DataError, match=message):
         load_dataset(str(tmp_path), None, 16, 3)

@@ -36,7 +36,7 @@ def test_evaluate_prints_and_draws(trained, colours, tmp_path, capsys):
     assert json.loads(printed) == result | {"confusion": None}
 
 
-def test_evaluate_draws_only_where_it_is_told_to(trained, colours, tmp_path, monkeypatch):
+def test_evaluate_draws_only_where_out_says(trained, colours, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     evaluation(trained / "best.safetensors", colours)
     assert list(tmp_path.iterdir()) == []

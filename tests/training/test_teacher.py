@@ -104,7 +104,7 @@ def test_classes_are_found_among_the_teachers_names():
         columns_of(["crane"], teacher)
 
 
-def test_damaged_or_foreign_answers_are_told(colours, trained, tmp_path):
+def test_damaged_or_foreign_answers_are_refused(colours, trained, tmp_path):
     run = fresh_run(colours, tmp_path, *taught(trained))
     run.teacher.open_view(0)
     path = tmp_path / "run" / "teacher-view-1.safetensors"

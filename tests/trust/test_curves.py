@@ -93,7 +93,7 @@ def test_a_random_map_is_inside_the_band_nine_times_of_ten(n, power):
     assert 180 <= inside < 200  # not so wide that it would hold anything
 
 
-def test_the_sentences():
+def test_the_sentence_says_how_the_map_did():
     worth = torch.rand(64, generator=torch.Generator().manual_seed(0)) ** 3
     worth = worth / worth.sum()
     sentence = judge(worth, worth).sentence

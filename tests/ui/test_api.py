@@ -61,7 +61,7 @@ def test_every_endpoint_and_parameter_is_described(site):
         assert [name for name in parameters if parameters[name]] == PARAMETERS[f"/{fn.api_name}"]
 
 
-def test_classify(client, lion, deit_tiny):
+def test_classify_gives_the_librarys_labels(client, lion, deit_tiny):
     from gradio_client import handle_file
 
     answer = client.predict(handle_file(lion), DEIT, "crop", 3, api_name="/classify")

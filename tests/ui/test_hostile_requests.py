@@ -14,7 +14,7 @@ from support.paths import ROOT
 # Pictures
 
 
-def test_two_hundred_pictures(app):
+def test_two_hundred_uploads_good_and_bad_are_answered(app):
     """Uploaded and asked about, by four visitors at once."""
     files = [sample for sample in corpus.samples() if len(sample.data) < 2 * corpus.MEGA]
     files += list(corpus.mutants(105, seed=1))
@@ -164,7 +164,7 @@ def test_a_model_that_cannot_be_had_leaves_the_page_on_its_own(app):
         assert sentence(re.sub("<.*?>", "", str(found["message"]))), found
 
 
-def test_server_functions(app):
+def test_server_functions_answer_nonsense_with_a_sentence(app):
     config, asked = app.get("/config").json(), 0
     for part in config["components"]:
         for name in part["props"].get("server_fns") or ():

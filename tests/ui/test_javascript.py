@@ -60,7 +60,7 @@ def fixtures(tmp_path_factory) -> Path:
 
 
 @pytest.mark.parametrize("name", TESTS)
-def test_under_node(name, node, fixtures):
+def test_the_javascript_tests_pass_under_node(name, node, fixtures):
     environment = os.environ | {"VIT_DEMO_FIXTURES": str(fixtures)}
     command = [node, "--test", f"tests/js/{name}"]
     done = subprocess.run(

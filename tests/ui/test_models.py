@@ -135,7 +135,7 @@ def test_many_visitors_one_loading_and_one_failure():
 
 
 @pytest.mark.parametrize("name", ["long", "", "\0", "a\nb", "../x", 5, None, ["a"], "😀"])
-def test_names_that_are_none(name):
+def test_what_is_no_models_name_is_refused(name):
     name = "x" * 10_000_000 if name == "long" else name
     server, tried = Server(device="cpu"), []
 

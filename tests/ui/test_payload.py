@@ -122,7 +122,7 @@ def test_standalone_page_is_self_contained():
     assert explorer.standalone_html(explain(), "xx").count('<html lang="en">') == 1
 
 
-def test_component():
+def test_the_component_hands_questions_to_its_functions():
     import gradio as gr
 
     asked = []

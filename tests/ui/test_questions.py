@@ -59,7 +59,7 @@ def result(server: Server, request: dict) -> dict:
 
 
 @pytest.mark.parametrize("shape", WITH_HEAD)
-def test_short_questions(server, looked, shape):
+def test_short_questions_are_answered_with_the_librarys_maps(server, looked, shape):
     id, e = looked(shape)
     found = ask.answering(server, ask.class_maps)({"id": id, "labels": [3, 1]})["classes"]
     contribution, relevance, *_ = floats(found["3"]["data"], 5, e.N)
@@ -85,7 +85,7 @@ def test_short_questions(server, looked, shape):
 
 @pytest.mark.parametrize("remove", faithful.REMOVALS)
 @pytest.mark.parametrize("shape", WITH_HEAD)
-def test_trust(server, looked, shape, remove):
+def test_trust_is_answered_with_the_librarys_curves(server, looked, shape, remove):
     id, e = looked(shape)
     found = result(server, {"kind": "trust", "id": id, "label": 1, "remove": remove})
     expected = faithful.trust_all(e, faithful.method_maps(e, 1), 1, remove=remove)
@@ -168,7 +168,7 @@ def test_class_maps_are_bounded(server, looked, monkeypatch):
     assert len(e.class_vectors) == 3 and 4 in e.class_vectors
 
 
-def test_map_in_the_explorer(looked):
+def test_every_state_of_the_explorer_is_a_map_of_the_library(looked):
     _, e = looked("registers")
     for state, expected in (
         ({"map": "contribution", "label": 3, "minus": None}, e.contribution(3)),
