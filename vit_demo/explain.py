@@ -17,14 +17,14 @@ from vit_demo.checkpoints import Checkpoint, load_checkpoint
 from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, attention_gradient_maps, contributions
 from vit_demo.distributed import choose_device
 from vit_demo.image import open_image
+from vit_demo.inside import Inside
 from vit_demo.labels import find_label
 from vit_demo.model import Attend, attention_weights
-from vit_demo.recorder import Recorder, Recording, readout_tokens
-from vit_demo.validate import choice, is_whole, pair, share, shown, whole
+from vit_demo.recorder import Query, Recorder, Recording, readout_tokens, token_of
+from vit_demo.validate import choice, index_of, is_whole, share, shown, whole
 from vit_demo.view import View, make_view, to_tensor
 
 Label = int | str | None  # a class by number or name, or the predicted one
-Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,14 @@ class Explanation:
         self.recording = recording
         self.readout_tokens = readout_tokens(self.config)
         self.class_vectors: dict[int, dict[str, Tensor]] = {}  # of each class asked for: small
+        self.walk: Inside | None = None  # every step of the pass, once somebody has asked
         self.layers, self.heads, self.N = recording.queries.shape[:3]
 
     @property
     def memory(self) -> int:
         """Bytes of the tensors kept."""
-        return self.recording.nbytes + self.logits.nbytes
+        walk = self.walk.nbytes if self.walk else 0
+        return self.recording.nbytes + self.logits.nbytes + walk
 
     # The answer
 
@@ -321,6 +323,15 @@ class Explanation:
             "fit": self.view.fit,
         }
 
+    # Step by step
+
+    def inside(self) -> Inside:
+        """Every number on the way from the pixels to the answer: a pass of its own, kept."""
+        if self.walk is None:
+            of = self.classifier
+            self.walk = Inside(of.model, self.pixels, of.preprocess, of.labels)
+        return self.walk
+
     # How they are made
 
     def as_map(self, v: Tensor) -> Tensor:
@@ -331,13 +342,7 @@ class Explanation:
         """The tokens that ask: the read-out's, or one."""
         if query is None:
             return self.readout_tokens
-        if is_whole(query):
-            token = index_of("token", query, self.N)
-        else:
-            rows, cols = self.grid
-            row, col = pair("query", query, "(row, column), a token's number, or None")
-            row, col = index_of("row", row, rows), index_of("column", col, cols)
-            token = self.config.prefix_tokens + row * cols + col
+        token = token_of(query, self.grid, self.config)
         return slice(token, token + 1)
 
     def query_vector(self, query: Query) -> Tensor:
@@ -400,13 +405,3 @@ def predictions(logits: Tensor, labels: Sequence[str], top: int) -> list[Predict
     values, indices = logits.softmax(dim=-1).topk(min(top, len(logits)))
     pairs = zip(values.tolist(), indices.tolist(), strict=True)
     return [Prediction(labels[index], probability, index) for probability, index in pairs]
-
-
-def index_of(what: str, index: int, count: int) -> int:
-    """A Python index (negative from the end) as a plain one, or an error that gives the range."""
-    index = whole(what, index)
-    if not -count <= index < count:
-        raise ValueError(
-            f"There is no {what} {shown(index)}; use 0 to {count - 1} (or -1 for the last)."
-        )
-    return index % count

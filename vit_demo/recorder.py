@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 
 from vit_demo.model import ViTConfig
+from vit_demo.validate import index_of, is_whole, pair
+
+Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
 
 AT_ONCE = 2**21  # weights that are worked on at a time, 8 MB: fewer would keep some cores waiting
 
@@ -17,6 +20,16 @@ def readout_tokens(config: ViTConfig) -> slice:
     if config.pool == "avg":
         return slice(config.prefix_tokens, None)
     return slice(0, 2 if config.distilled else 1)
+
+
+def token_of(query: tuple[int, int] | int, grid: tuple[int, int], config: ViTConfig) -> int:
+    """The number of a token: itself, or that of the patch in this row and column."""
+    rows, cols = grid
+    if is_whole(query):
+        return index_of("token", query, config.prefix_tokens + rows * cols)
+    row, col = pair("query", query, "(row, column), a token's number, or None")
+    row, col = index_of("row", row, rows), index_of("column", col, cols)
+    return config.prefix_tokens + row * cols + col
 
 
 class Recording(NamedTuple):

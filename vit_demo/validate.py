@@ -61,3 +61,13 @@ def pair(what: str, value: object, of: str) -> tuple:
     except (TypeError, ValueError):
         raise ValueError(f"{what} is {shown(value)}; give {of}.") from None
     return first, second
+
+
+def index_of(what: str, index: int, count: int) -> int:
+    """A Python index (negative from the end) as a plain one, or an error that gives the range."""
+    index = whole(what, index)
+    if not -count <= index < count:
+        raise ValueError(
+            f"There is no {what} {shown(index)}; use 0 to {count - 1} (or -1 for the last)."
+        )
+    return index % count

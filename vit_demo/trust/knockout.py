@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from vit_demo.explain import Explanation, Label, index_of
+from vit_demo.explain import Explanation, Label
 from vit_demo.trust.progress import Progress, report
 from vit_demo.trust.removal import fill_of, paint
-from vit_demo.validate import pair, shown, whole
+from vit_demo.validate import index_of, pair, shown, whole
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from vit_demo.explain import Explanation, Label
+from vit_demo.random_weights import randomise
 from vit_demo.trust.methods import METHODS
 from vit_demo.trust.progress import Progress, report
 from vit_demo.validate import choice, whole
@@ -67,13 +68,6 @@ def random_weights(
         report(progress, done, len(blocks))
     correlations = torch.tensor([spearman(real, heat) for heat in heats])
     return RandomWeights(torch.stack(heats), correlations)
-
-
-@torch.no_grad()
-def randomise(module: torch.nn.Module, generator: torch.Generator) -> None:
-    for p in module.parameters():
-        noise = torch.randn(p.shape, generator=generator).to(p)
-        p.copy_(p.mean() + p.std(correction=0) * noise)
 
 
 def ranks(values: Tensor) -> Tensor:
