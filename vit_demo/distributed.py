@@ -44,7 +44,7 @@ class ProcessGroup:
 
     def sum(self, x: Tensor) -> Tensor:
         """The sum over all processes, on the CPU."""
-        x = x.to(self.device)
+        x = x.to(self.device, copy=True)  # the reduction is in place
         if dist.is_initialized():
             dist.all_reduce(x)
         return x.cpu()

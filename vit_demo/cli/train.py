@@ -25,6 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--init", metavar="NAME", help="fine-tune this model with a new head")
     add("--seed", type=int, default=0, help="another number, another run (0)")
     add("--eval-every", type=int, default=1, metavar="N", help="test after each N epochs (1)")
+    add("--snapshots", type=int, default=0, metavar="N", help="keep the weights at N moments, most "
+        "of them early, in OUT/snapshots (0: none)")  # fmt: skip
     add("--compile", action="store_true", help="compile the model: a slow start, faster steps")
     add("--precision", choices=PRECISIONS, default="float32", help="bfloat16: faster steps on "
         "processors made for it; the weights stay float32")  # fmt: skip

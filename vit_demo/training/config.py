@@ -69,6 +69,7 @@ class TrainConfig:
     init: str | None = None  # fine-tune this model with a new head
     seed: int = 0
     eval_every: int = 1  # epochs
+    snapshots: int = 0  # moments at which the weights are kept, most of them early; 0: none
     compile: bool = False
     precision: str = "float32"  # bfloat16: matrix products of half the width, where that is faster
     device: str = "auto"
@@ -159,6 +160,7 @@ def check(config: TrainConfig) -> None:
         (("lr", "clip"), lambda x: 0 < x < math.inf, "more than 0"),
         (below_1, lambda x: 0 <= x < 1, "from 0 to below 1"),
         (("mix_share", "teacher_weight"), lambda x: 0 <= x <= 1, "from 0 to 1"),
+        (("snapshots",), lambda x: x == 0 or x >= 2, "0 (none), or 2 or more"),
         (("channels",), lambda x: x in (1, 3), "1 (grey) or 3 (red, green, blue)"),
     ):
         for name in names:

@@ -36,6 +36,7 @@ from vit_demo.training.evaluation import measure
 from vit_demo.training.first_weights import first_model
 from vit_demo.training.optimizers import learning_rate, make_optimizers, update_average
 from vit_demo.training.run import Run, line_of, read_state, resume, save
+from vit_demo.training.snapshots import FOLDER, moments, take_snapshot
 from vit_demo.training.teacher import Teacher
 from vit_demo.view import Preprocess
 
@@ -56,6 +57,8 @@ def train(config: TrainConfig) -> Path:
             f"{group.world} x {group.device.type}",
             flush=True,
         )
+        if config.snapshots and not run.history:
+            take_snapshot(run, 0)
         for epoch in range(len(run.history), config.epochs):
             row = train_epoch(run, forward, epoch)
             if epoch + 1 == config.epochs or (epoch + 1) % config.eval_every == 0:
@@ -75,6 +78,7 @@ def train_epoch(run: Run, forward: nn.Module, epoch: int) -> dict:
     """One walk over the training pictures; the metrics of it."""
     config, group, begin = run.config, run.group, time.perf_counter()
     totals = torch.zeros(3, device=group.device)  # loss, right answers, pictures
+    kept_moments = moments(config.snapshots, config.epochs * run.steps)
     run.model.train()
     hidden = True if group.rank else None  # None: no bar where nobody watches
     bar = tqdm(total=run.steps, desc=f"epoch {epoch + 1}", leave=False, disable=hidden, unit="step")
@@ -94,6 +98,9 @@ def train_epoch(run: Run, forward: nn.Module, epoch: int) -> dict:
         right = (logits.detach().argmax(1) == targets.argmax(1)).sum()
         totals += torch.stack([loss.detach() * len(images), right, right.new_tensor(len(images))])
         bar.update()
+        if (done := epoch * run.steps + step + 1) in kept_moments:
+            loss, _, seen = group.sum(totals).tolist()
+            take_snapshot(run, done, loss / seen * (step + 1))
         if step % 10 == 0 or step + 1 == run.steps:  # asking a GPU for numbers makes it wait
             loss, accuracy = (totals[:2] / totals[2]).tolist()
             if not math.isfinite(loss):
@@ -137,13 +144,16 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     if config.teacher:
         teacher = load_checkpoint(config.teacher)
         run.teacher = Teacher(teacher, config, train_set, preprocess, group)
+    moments(config.snapshots, config.epochs * run.steps)  # are there so many?
     if state:
         resume(run, state)
     if group.rank == 0:
         config.out.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=config.out).close()  # now is the time to find out
-        for part in config.out.glob("tmp*.part*"):  # what a killed run was writing
-            part.unlink()
+        kept = config.out / FOLDER
+        left = [*config.out.glob("tmp*.part*"), *kept.glob("tmp*.part*")]  # by a killed run
+        for path in left if state else [*left, *kept.glob("step-*.safetensors")]:
+            path.unlink()
     return run
 
 

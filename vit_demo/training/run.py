@@ -37,6 +37,7 @@ class Run:
     teacher: Teacher | None = None
     history: list[dict] = field(default_factory=list)  # one row of metrics.csv for each epoch
     best: float = -1.0  # highest test accuracy so far
+    snapshots: list[dict] = field(default_factory=list)  # what is known of each moment kept so far
     drawn: float = field(default_factory=time.monotonic)  # when the curves were drawn
 
     @property
@@ -75,6 +76,7 @@ def save(run: Run) -> None:
         "optimizers": [optimizer.state_dict() for optimizer in run.optimizers],
         "history": run.history,
         "best": run.best,
+        "snapshots": run.snapshots,
     }
     with atomic_write(out / "last.pt") as part:
         torch.save(state, part)
@@ -90,7 +92,8 @@ def read_state(path: Path) -> dict:
 def resume(run: Run, state: dict) -> None:
     """Go back to the end of the last epoch that was saved."""
     now, then = deciding(run.config), state["settings"]
-    differ = [f"{flag(name)} {then.get(name)}" for name in now if now[name] != then.get(name)]
+    then = {name: getattr(TrainConfig, name, None) for name in now} | then  # an older run: defaults
+    differ = [f"{flag(name)} {then[name]}" for name in now if now[name] != then[name]]
     if differ:
         raise ValueError(f"The run in {run.config.out} began with {', '.join(differ)}; "
                          "resume it with the same, or choose another --out.")  # fmt: skip
@@ -99,6 +102,7 @@ def resume(run: Run, state: dict) -> None:
     for optimizer, saved in zip(run.optimizers, state["optimizers"], strict=True):
         optimizer.load_state_dict(saved)
     run.history, run.best = state["history"], state["best"]
+    run.snapshots = state.get("snapshots", [])
 
 
 def line_of(row: dict, epochs: int) -> str:
