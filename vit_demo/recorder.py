@@ -13,6 +13,7 @@ from vit_demo.validate import index_of, is_whole, pair
 Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
 
 AT_ONCE = 2**21  # weights that are worked on at a time, 8 MB: fewer would keep some cores waiting
+AT_ONCE_ON_GPU = 2**27
 
 
 def readout_tokens(config: ViTConfig) -> slice:
@@ -32,6 +33,10 @@ def token_of(query: tuple[int, int] | int, grid: tuple[int, int], config: ViTCon
     return config.prefix_tokens + row * cols + col
 
 
+def slices(count: int, at_once: int) -> list[slice]:
+    return [slice(first, first + at_once) for first in range(0, count, at_once)]
+
+
 class Recording(NamedTuple):
     """What is kept of one picture's pass."""
 
@@ -48,8 +53,8 @@ class Recording(NamedTuple):
 class Recorder:
     """An `attend` for the model that remembers, of each layer and picture, what later questions need.
 
-    A few heads at a time: all that remains of their N x N weights is their share of the mean, and the
-    read-out's rows.
+    A few heads of a few pictures at a time: all that remains of their N x N weights is their share of
+    the mean, and the read-out's rows. On a CPU that is one picture, whose weights stay in the cache.
     """
 
     def __init__(self, layers: int, readout_tokens: slice):
@@ -61,13 +66,16 @@ class Recorder:
         B, h, N, d = q.shape
         seen, mean_attention = q.new_empty(B, N, h, d), q.new_zeros(B, N, N)
         readout_attention = q.new_empty(B, h, N)
-        few = max(1, AT_ONCE // (B * N * N))
-        for heads in (slice(first, first + few) for first in range(0, h, few)):
-            A = (q[:, heads] * d**-0.5) @ k[:, heads].transpose(-2, -1)  # (B, few, N, N)
-            torch.softmax(A, dim=-1, out=A)
-            seen[:, :, heads] = (A @ v[:, heads]).transpose(1, 2)
-            mean_attention += A.sum(dim=1)
-            readout_attention[:, heads] = A[:, :, self.readout_tokens].mean(dim=2)
+        on_cpu = q.device.type == "cpu"
+        pictures = 1 if on_cpu else B
+        few = max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (pictures * N * N))
+        for some in slices(B, pictures):
+            for heads in slices(h, few):
+                A = (q[some, heads] * d**-0.5) @ k[some, heads].transpose(-2, -1)  # (B, few, N, N)
+                torch.softmax(A, dim=-1, out=A)
+                seen[some, :, heads] = (A @ v[some, heads]).transpose(1, 2)
+                mean_attention[some] += A.sum(dim=1)
+                readout_attention[some, heads] = A[:, :, self.readout_tokens].mean(dim=2)
         self.store(Recording(q, k, mean_attention.div_(h), readout_attention))
         return seen.transpose(1, 2)
 
@@ -83,3 +91,17 @@ class Recorder:
             for kept, tensor in zip(recording, of_layer, strict=True):
                 kept[self.layer] = tensor[i]
         self.layer += 1
+
+
+class RolloutRecorder(Recorder):
+    """Keeps what rollouts of the answer need, and nothing else: no queries, no keys. The pictures that
+    go through together stay together, each layer's tensors as they are (B, ...)."""
+
+    def __init__(self, layers: int, readout_tokens: slice):
+        super().__init__(layers, readout_tokens)
+        self.mean_attention: list[Tensor] = []  # a layer each: (B, N, N)
+        self.readout_attention: list[Tensor] = []  # (B, h, N)
+
+    def store(self, of_layer: Recording) -> None:
+        self.mean_attention.append(of_layer.mean_attention)
+        self.readout_attention.append(of_layer.readout_attention)
