@@ -224,7 +224,9 @@ def hub(tmp_path, monkeypatch, toy):
         ("full disk", "disk is full"),
     ],
 )
-def test_a_hub_that_fails_is_reported_and_the_next_try_works(hub, tmp_path, monkeypatch, fault, words):
+def test_a_hub_that_fails_is_reported_and_the_next_try_works(
+    hub, tmp_path, monkeypatch, fault, words
+):
     from huggingface_hub import file_download
 
     hub.fault = fault

@@ -2,9 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vit_demo.embedded import DEFAULT
 from vit_demo.map_settings import FITS
+
+if TYPE_CHECKING:
+    from vit_demo.explain import Classifier
 
 FIT_HELP = "how a picture meets the model (crop)"
 DEVICE_HELP = "auto, cpu, cuda or mps"
@@ -40,7 +44,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_classifier(args: argparse.Namespace):
+def load_classifier(args: argparse.Namespace) -> "Classifier":
     from vit_demo.explain import load
 
     return load(args.model, arch=args.arch, labels=args.labels, device=args.device)
