@@ -5,7 +5,7 @@ import sys
 from vit_demo.cli import Parser, add_command, run
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     """`demo`, for those who serve it themselves (`gradio app.py`): built when it is asked for."""
     if name == "demo":
         from vit_demo.ui.launch import build

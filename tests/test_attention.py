@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support.attention import FAST, random_attention, seeds, shapes
 
 from vit_demo import attention
+from vit_demo.map_settings import FUSIONS
 
 shares = st.floats(0, 1)
 
@@ -42,7 +43,7 @@ def test_vectors_through_all_layers_equal_the_product_of_matrices(shape, seed, r
 
 
 @FAST
-@given(shapes, seeds, shares, st.sampled_from(attention.FUSIONS), st.floats(0, 0.99))
+@given(shapes, seeds, shares, st.sampled_from(FUSIONS), st.floats(0, 0.99))
 def test_every_row_sums_to_one_whatever_is_done(shape, seed, residual, fusion, discard):
     for A in random_attention(shape, seed):
         fused = attention.fuse_heads(A, fusion)

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from support.paths import ROOT
 
+from vit_demo.cli import COMMANDS
+
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
@@ -97,7 +99,7 @@ def test_the_installed_app_opens_the_page(installed, tmp_path):
         process.communicate(timeout=60)
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["explain"], ["evaluate"], ["app"]])
+@pytest.mark.parametrize("words", [[], *([name] for name in COMMANDS)])
 def test_help_needs_no_torch(tmp_path, words):
     code = f"""
 import sys

@@ -17,7 +17,7 @@ NAMES = {
 MODULES = {"faithful": "vit_demo.trust", "knockout": "vit_demo.trust.knockout"}
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     """Import PyTorch when it is first needed: `vit-demo --help` answers at once."""
     if name in NAMES:
         module, attribute = NAMES[name]

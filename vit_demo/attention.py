@@ -24,8 +24,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-FUSIONS = ("mean", "max", "min")  # over heads
-
 
 def token_mean(tokens: slice, N: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Tokens as a vector of shares (N,): equal weights on these tokens, zero elsewhere."""
@@ -41,15 +39,18 @@ def normalise_rows(A: Tensor) -> Tensor:
     return torch.where(total > 0, A / total.clamp_min(torch.finfo(A.dtype).tiny), identity)
 
 
+def over_heads(x: Tensor, fusion: str, dim: int = 0) -> Tensor:
+    """The mean, maximum or minimum over the heads, which are this dimension of x."""
+    ways = {"mean": x.mean, "max": x.amax, "min": x.amin}
+    if fusion not in ways:
+        raise ValueError(f"fusion is {fusion!r}; use one of {', '.join(ways)}.")
+    return ways[fusion](dim=dim)
+
+
 def fuse_heads(A: Tensor, fusion: str = "mean") -> Tensor:
-    """One matrix (N, N) for a layer's heads (h, N, N)."""
-    if fusion == "mean":
-        return A.mean(dim=0)
-    if fusion == "max":
-        return normalise_rows(A.amax(dim=0))
-    if fusion == "min":
-        return normalise_rows(A.amin(dim=0))
-    raise ValueError(f"fusion is {fusion!r}; use one of {', '.join(FUSIONS)}.")
+    """One matrix (N, N) for a layer's heads (h, N, N); its rows sum to 1."""
+    fused = over_heads(A, fusion)
+    return fused if fusion == "mean" else normalise_rows(fused)
 
 
 def discard_smallest(A: Tensor, ratio: float, readout_tokens: slice | None) -> Tensor:

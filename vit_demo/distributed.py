@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -49,7 +50,7 @@ class ProcessGroup:
             dist.all_reduce(x)
         return x.cpu()
 
-    def broadcast(self, value):
+    def broadcast(self, value: Any) -> Any:
         """Rank 0's value, for all: perhaps only its machine has the file in question."""
         values = [value]
         if dist.is_initialized():

@@ -19,6 +19,7 @@ from vit_demo.distributed import choose_device
 from vit_demo.image import open_image
 from vit_demo.inside import Inside
 from vit_demo.labels import find_label
+from vit_demo.map_settings import FUSIONS
 from vit_demo.model import Attend, attention_weights
 from vit_demo.recorder import Query, Recorder, Recording, readout_tokens, token_of
 from vit_demo.validate import choice, index_of, is_whole, share, shown, whole
@@ -143,7 +144,7 @@ class Explanation:
         residual, discard = share("residual", residual), share("discard", discard, one=False)
         if start > layer:
             raise ValueError(f"start {start} lies above layer {layer}; start at or below it.")
-        choice("fusion", fusion, attention.FUSIONS)
+        choice("fusion", fusion, FUSIONS)
         v = self.query_vector(query)
         for index in range(layer, start - 1, -1):
             v = attention.through_layer(v, self.fused(index, fusion, discard), residual)
@@ -170,7 +171,7 @@ class Explanation:
         above or below zero, with sum zero over the heads.
         """
         residual, discard = share("residual", residual), share("discard", discard, one=False)
-        choice("fusion", fusion, attention.FUSIONS)
+        choice("fusion", fusion, FUSIONS)
         choice("part", part, ("whole", "special"))
         top = self.layers - 1 if layer is None else self.layer_index(layer)
         v = self.query_vector(query)
@@ -214,9 +215,9 @@ class Explanation:
         else:
             raise ValueError(f'direction is {shown(direction)}; use "from" or "to".')
         if isinstance(head, str):
-            if head not in attention.FUSIONS:
+            if head not in FUSIONS:
                 raise ValueError(f"head is {shown(head)}; use a number, mean, max or min.")
-            maps = {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=0)
+            maps = attention.over_heads(maps, head)
         elif head is not None:
             maps = maps[self.head_index(head)]
         return maps.clone() if tokens else self.as_map(maps)

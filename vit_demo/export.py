@@ -14,6 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from vit_demo import render
+from vit_demo.attention import over_heads
 from vit_demo.explain import Explanation
 from vit_demo.map_settings import MapSettings
 from vit_demo.trust.methods import METHODS
@@ -45,7 +46,7 @@ def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
         options = {"below": settings.below, "part": settings.part}
         maps = explanation.head_rollouts(None, **options, **settings.rollout_options)
         if isinstance(head, str):
-            return {"mean": maps.mean, "max": maps.amax, "min": maps.amin}[head](dim=1)
+            return over_heads(maps, head, dim=1)
         return maps[:, explanation.head_index(head)]
     if settings.map == "attention":
         options = {"query": settings.query, "direction": settings.direction}

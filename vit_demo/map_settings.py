@@ -1,7 +1,8 @@
 """What is looked at: which map, in which layer, head and patch, and in which colours.
 
 These are the settings of the page's explorer, of its links and of the files one takes away. The
-browser gets `SCHEMA` from here, so the names, choices and defaults stand once. No PyTorch needed.
+browser gets `SCHEMA` from here, and the command line its choices, so the names and defaults stand
+once. No PyTorch needed.
 """
 
 import json
@@ -16,6 +17,17 @@ FUSIONS = ("mean", "max", "min")  # over heads
 PLAIN_MAPS = ("head_rollout", "rollout", "attention")  # the same for every class
 CLASS_MAPS = ("contribution", "relevance", "gradient_rollout", "grad_cam")  # why one class
 SIGNED_MAPS = ("contribution",)  # for the class above zero, against it below
+COMPARED_MAPS = (  # by `trust` and `faithfulness`, in this order
+    "raw",
+    "rollout",
+    "gradient_rollout",
+    "contribution",
+    "relevance",
+    "grad_cam",
+    "random",
+)
+FILLS = ("black", "blur")  # what stands where a patch is painted over
+REMOVALS = ("tokens", *FILLS)  # ways of taking patches away: `trust/removal.py`
 COLOUR_MAPS = ("inferno", "viridis", "cividis", "magma")
 DIFFERENCES = "RdBu_r"  # blue, white, red: for values on both sides of zero
 CHOICES = {

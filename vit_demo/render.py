@@ -7,6 +7,7 @@ perceptually uniform and safe for colour-blind readers, and each picture says wh
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -170,7 +171,15 @@ def animation(
     return frames
 
 
-def legend(draw, canvas, corner, colour_map, ends, words, font) -> None:
+def legend(
+    draw: ImageDraw.ImageDraw,
+    canvas: Image.Image,
+    corner: tuple[int, int],
+    colour_map: str,
+    ends: tuple[str, str],
+    words: str,
+    font: ImageFont.ImageFont,
+) -> None:
     """A small colour bar with its two ends and what is measured."""
     x, y = corner
     bar = colourise(np.linspace(0, 1, 96)[None].repeat(10, axis=0), colour_map, (0, 1))
@@ -225,7 +234,7 @@ def drawn(page: Figure) -> Image.Image:
     return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
 
 
-def draw_original(axes, explanation: Explanation) -> None:
+def draw_original(axes: Axes, explanation: Explanation) -> None:
     """The whole picture, with a frame around the part that went into the model."""
     view = explanation.view
     axes.imshow(view.original)
@@ -239,7 +248,7 @@ def draw_original(axes, explanation: Explanation) -> None:
     axes.axis("off")
 
 
-def draw_answer(axes, explanation: Explanation) -> None:
+def draw_answer(axes: Axes, explanation: Explanation) -> None:
     """The ten most probable labels as bars; a model without labels says so."""
     axes.set_title(explanation.model_name, fontsize=10, color=INK)
     if not explanation.labels:

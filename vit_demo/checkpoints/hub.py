@@ -78,7 +78,7 @@ def download(repo: str, name: str) -> Path:
     """Fetch the weights, with a progress bar, or say in seconds that they cannot be had."""
     silent = "the model hub cannot be reached"
     try:
-        path = Watched(repo).wait()
+        path = Download(repo).wait()
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise CheckpointError(
@@ -93,7 +93,7 @@ def download(repo: str, name: str) -> Path:
     return path
 
 
-class Watched:
+class Download:
     """A download that is given up when it stands still.
 
     The hub's own client goes on for minutes with a hub that falls silent, and for ever with one that

@@ -9,6 +9,7 @@ import argparse
 import sys
 import traceback
 from importlib import import_module
+from typing import NoReturn
 
 COMMANDS = {
     "app": "Open the page.",
@@ -34,7 +35,7 @@ class Parser(argparse.ArgumentParser):
             help="show where in the code an error came from",
         )  # fmt: skip
 
-    def error(self, message: str):
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 

@@ -6,21 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vit_demo.cli import flags
-from vit_demo.map_settings import FITS
+from vit_demo.map_settings import COMPARED_MAPS, FITS
 
 if TYPE_CHECKING:
     from vit_demo.trust.perturbation import Result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from vit_demo.trust.methods import METHODS
-
     flags.add_model(parser)
     add = parser.add_argument
     add("--images", required=True, type=Path, metavar="DIR", help="folder of pictures")
     flags.add_out(parser)
-    add("--methods", default=",".join(METHODS), metavar="A,B,...",
-        help=f"what to compare ({','.join(METHODS)})")  # fmt: skip
+    add("--methods", default=",".join(COMPARED_MAPS), metavar="A,B,...",
+        help=f"what to compare ({','.join(COMPARED_MAPS)})")  # fmt: skip
     add("--labels-from-name", action="store_true",
         help="file names begin with the true synset, as n02123045_tabby.JPEG")  # fmt: skip
     add("--fit", default="stretch", choices=FITS,
@@ -65,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             batch_size=args.batch_size,
             group=group,
         )
-    if result is None:  # another process tells
+    if result is None:  # rank 0 prints
         return 0
     for picture, error in result.errors.items():
         print(f"vit-demo: {picture}: {error}", file=sys.stderr)

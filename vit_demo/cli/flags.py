@@ -2,10 +2,14 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vit_demo.embedded import DEFAULT
 from vit_demo.labels import read_label as label  # noqa: F401 (by its number or its name)
 from vit_demo.map_settings import FITS
+
+if TYPE_CHECKING:
+    from vit_demo.explain import Classifier
 
 FIT_HELP = "how a picture meets the model (crop)"
 DEVICE_HELP = "auto, cpu, cuda or mps"
@@ -41,7 +45,7 @@ def add_out(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def load_classifier(args: argparse.Namespace):
+def load_classifier(args: argparse.Namespace) -> "Classifier":
     from vit_demo.explain import load
 
     return load(args.model, arch=args.arch, labels=args.labels, device=args.device)

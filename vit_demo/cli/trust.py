@@ -12,15 +12,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from torch import Tensor
-from tqdm import tqdm
-
-from vit_demo import trust
 from vit_demo.cli import flags
-from vit_demo.explain import Explanation
-from vit_demo.trust import Progress, RandomWeights, charts, knockout
-from vit_demo.trust.knockout import KnockOut
+from vit_demo.map_settings import COMPARED_MAPS, REMOVALS
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vit_demo.explain import Explanation
+    from vit_demo.trust import Progress, RandomWeights
+    from vit_demo.trust.knockout import KnockOut
 
 MOST = 3  # heads that are named
 
@@ -30,10 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--label", type=flags.label, help="the label in question, its name or number "
         "(default: the answer)")  # fmt: skip
-    add("--remove", default="tokens", choices=trust.REMOVALS,
+    add("--remove", default="tokens", choices=REMOVALS,
         help="how patches go: their tokens, or painted over (tokens)")  # fmt: skip
-    add("--methods", default=",".join(trust.METHODS), metavar="A,B,...",
-        help=f"which maps ({','.join(trust.METHODS)})")  # fmt: skip
+    add("--methods", default=",".join(COMPARED_MAPS), metavar="A,B,...",
+        help=f"which maps ({','.join(COMPARED_MAPS)})")  # fmt: skip
     add("--thorough", action="store_true",
         help="20 steps, 30 random orders, patches dropped and painted over: slow")  # fmt: skip
     add("--random-weights", action="store_true",
@@ -54,11 +56,14 @@ def layer_and_head(text: str) -> tuple[int, int]:
 
 def run(args: argparse.Namespace) -> None:
     """Make the report as the arguments say."""
+    from vit_demo import trust
+    from vit_demo.trust import charts, knockout
+
     methods = flags.names(args.methods)
     for name in methods:
         trust.check_method(name)
     if not methods:
-        raise ValueError(f"--methods names none; use some of {', '.join(trust.METHODS)}.")
+        raise ValueError(f"--methods names none; use some of {', '.join(COMPARED_MAPS)}.")
     classifier = flags.load_classifier(args)
     classifier.require_labels()
     explanation = classifier.explain(args.image, args.fit)
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
     }
     args.out.mkdir(parents=True, exist_ok=True)
 
-    with watched("removing patches") as progress:
+    with progress_bar("removing patches") as progress:
         found = trust.check(
             explanation,
             methods,
@@ -92,7 +97,7 @@ def run(args: argparse.Namespace) -> None:
     if args.random_weights:
         checks = {}
         for name in methods:
-            with watched(f"random weights, {name}") as progress:
+            with progress_bar(f"random weights, {name}") as progress:
                 checks[name] = trust.random_weights(explanation, name, index, progress=progress)
         pictures["random-weights.png"] = charts.random_weights(explanation, checks)
         about["random_weights"] = {
@@ -109,7 +114,7 @@ def run(args: argparse.Namespace) -> None:
         about["without"] = off | asdict(answer)
         lines += without_lines(off, answer)
     if args.heads:
-        with watched("without each head") as progress:
+        with progress_bar("without each head") as progress:
             changes = knockout.knockout_wall(explanation, index, progress=progress)
         pictures["heads.png"] = charts.heads(changes, explanation.labels[index])
         most = most_important(changes)
@@ -128,8 +133,10 @@ def run(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def watched(what: str) -> Iterator[Progress]:
+def progress_bar(what: str) -> Iterator["Progress"]:
     """A bar while something long is computed, where somebody watches."""
+    from tqdm import tqdm
+
     with tqdm(desc=what, leave=False, disable=None) as bar:
 
         def progress(done: int, total: int) -> None:
@@ -139,7 +146,7 @@ def watched(what: str) -> Iterator[Progress]:
         yield progress
 
 
-def most_important(changes: Tensor) -> list[dict]:
+def most_important(changes: "Tensor") -> list[dict]:
     """The heads without which the probability changes most, in either direction."""
     _, heads = changes.shape
     order = changes.abs().flatten().argsort(descending=True)[:MOST].tolist()
@@ -160,14 +167,14 @@ def trust_lines(about: dict) -> list[str]:
     return lines
 
 
-def random_lines(checks: dict[str, RandomWeights]) -> list[str]:
+def random_lines(checks: "dict[str, RandomWeights]") -> list[str]:
     lines = ["", "Random weights:"]
     for name, check in checks.items():
         lines.append(f"  {name:17} {'passes' if check.passed else 'fails':6}   {check.sentence}")
     return lines
 
 
-def without_lines(off: dict, answer: KnockOut) -> list[str]:
+def without_lines(off: dict, answer: "KnockOut") -> list[str]:
     gone = [f"head {layer}.{head}" for layer, head in off["heads"]]
     gone += [f"the attention of layer {layer}" for layer in off["layers"]]
     lines = ["", f"Without {', '.join(gone)}:", f"  {'before':36}  now"]
@@ -181,7 +188,7 @@ def shortened(label: str, most: int = 26) -> str:
     return label if len(label) <= most else label[: most - 1] + "\u2026"
 
 
-def head_lines(most: list[dict], explanation: Explanation) -> list[str]:
+def head_lines(most: list[dict], explanation: "Explanation") -> list[str]:
     count = explanation.layers * explanation.heads
     lines = [
         "",

@@ -8,7 +8,7 @@ __all__ = ["TrainConfig", "evaluate", "train"]
 WHERE = {"train": "vit_demo.training.loop", "evaluate": "vit_demo.training.evaluation"}
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     """Import PyTorch when something is to be trained, not when a flag is to be explained."""
     if name in WHERE:
         return getattr(import_module(WHERE[name]), name)

@@ -5,6 +5,7 @@ So the training loop decides what a draw depends on, and a run can be repeated.
 """
 
 import math
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -74,7 +75,7 @@ def relight(x: Tensor, u: Tensor) -> Tensor:
 
 
 @contextmanager
-def seeded(g: torch.Generator):
+def seeded(g: torch.Generator) -> Iterator[None]:
     """torchvision draws from the global state: lend it ours, then put everything back."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(torch.randint(2**62, (), generator=g)))

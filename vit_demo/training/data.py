@@ -113,7 +113,17 @@ def preprocess_of(config: TrainConfig, start: Checkpoint | None) -> Preprocess:
 # Named sets
 
 
-def load_named(name, data_dir, size, channels, download, parts) -> tuple[Dataset, ...]:
+Loaded = tuple[list[str], list[tuple[Tensor, Tensor]]]  # class names; pictures and labels of a part
+
+
+def load_named(
+    name: str,
+    data_dir: str | None,
+    size: tuple[int, int],
+    channels: int,
+    download: bool,
+    parts: Sequence[str],
+) -> tuple[Dataset, ...]:
     root = Path(data_dir or DATA_DIR)
     archive = root / CIFAR10_ZIP
     if name == "cifar10" and archive.is_file():
@@ -123,7 +133,7 @@ def load_named(name, data_dir, size, channels, download, parts) -> tuple[Dataset
     return tuple(Dataset(name, labels, names, size, channels, images) for images, labels in loaded)
 
 
-def read_torchvision(name: str, root: Path, download: bool, parts: Sequence[str]):
+def read_torchvision(name: str, root: Path, download: bool, parts: Sequence[str]) -> Loaded:
     try:
         sets = [NAMED[name](root, train=part == "train", download=download) for part in parts]
     except (RuntimeError, OSError, ValueError) as error:
@@ -141,7 +151,7 @@ def read_torchvision(name: str, root: Path, download: bool, parts: Sequence[str]
     return names, loaded
 
 
-def read_zip(path: Path, parts: Sequence[str]):
+def read_zip(path: Path, parts: Sequence[str]) -> Loaded:
     """CIFAR-10 as PNG files in train/CLASS and test/CLASS, inside one zip."""
     loaded = []
     try:

@@ -186,9 +186,8 @@ def wrap(model: VisionTransformer, compiled: bool, group: ProcessGroup) -> nn.Mo
     """What the forward pass goes through: the model, perhaps compiled, perhaps one of many."""
     if compiled:
         try:
-            torch.compile(lambda x: x + 1)(
-                torch.ones(2, device=group.device)
-            )  # is there a compiler?
+            one = torch.ones(1, device=group.device)
+            torch.compile(lambda x: x + 1)(one)  # is there a compiler?
             model = torch.compile(model)
         except Exception as error:  # noqa: BLE001 - of any kind: training works without
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -202,7 +201,10 @@ def wrap(model: VisionTransformer, compiled: bool, group: ProcessGroup) -> nn.Mo
 # Batches
 
 
-def batches(run: Run, epoch: int) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+Batch = tuple[Tensor, Tensor, Tensor | None]  # pictures, soft targets, the patches that stay
+
+
+def batches(run: Run, epoch: int) -> Iterator[Batch]:
     """The batches of an epoch on the device; the next is made while the model works on this."""
     order = torch.randperm(len(run.train_set), generator=generator(run.config.seed, epoch))
     if run.teacher:
@@ -216,11 +218,11 @@ def batches(run: Run, epoch: int) -> Iterator[tuple[Tensor, Tensor, Tensor | Non
             yield tuple(None if t is None else t.to(run.group.device) for t in batch)
 
 
-def make_batch(run: Run, order: Tensor, epoch: int, step: int):
-    """This process's part of a batch: pictures, soft targets, the patches that stay (or None).
+def make_batch(run: Run, order: Tensor, epoch: int, step: int) -> Batch:
+    """This process's part of a batch; None: all patches stay.
 
-    Random numbers are drawn in groups of pictures, each with a seed of its own, so that it does not matter
-    which process a group falls to.
+    Random numbers are drawn in groups of pictures, each with a seed of its own, so that it does not
+    matter which process a group falls to.
     """
     config, dataset, teacher = run.config, run.train_set, run.teacher
     chosen = run.group.share(order[step * config.batch_size : (step + 1) * config.batch_size])

@@ -41,7 +41,9 @@ class Muon(torch.optim.Optimizer):
     serve both (Liu et al. 2025). torch's own Muon works in bfloat16, which many CPUs only emulate.
     """
 
-    def __init__(self, params, lr: float, weight_decay: float, momentum: float = 0.95):
+    def __init__(
+        self, params: list[Tensor], lr: float, weight_decay: float, momentum: float = 0.95
+    ):
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()

@@ -1,6 +1,6 @@
 """Numbers about maps to pictures: how maps did in the tests, and what each head does to the answer.
 
-Everything is told twice, in colour and in words or numbers. Layers and heads are counted from 1, as
+Everything is said twice, in colour and in words or numbers. Layers and heads are counted from 1, as
 in all pictures.
 """
 
@@ -31,9 +31,6 @@ from vit_demo.trust.randomisation import RandomWeights
 
 GREY, FAINT, WARM = "#5b626b", "#c6cbd2", "#c8581d"  # words, chance, and what is bad for a map
 COLOUR_OF = {"much better": ACCENT, "better": ACCENT, "chance": GREY, "worse": WARM}
-THAN_CHANCE = {
-    "chance": "no better than chance"
-}  # the other verdicts take "than chance" as they are
 ALL_ORDERS = "#e9ebee"
 PERCENT = PercentFormatter(1, decimals=0)
 
@@ -84,7 +81,8 @@ def draw_curves(axes: Axes, result: Trust) -> None:
     axes.set_xlim(1, 0)
     curves = (result.deletion, result.insertion, result.random)
     axes.set_ylim(0, 1.05 * max(float(curve.max()) for curve in curves) + 1e-9)
-    verdict = THAN_CHANCE.get(result.verdict, f"{result.verdict} than chance")
+    better = "no better" if result.verdict == "chance" else result.verdict
+    verdict = f"{better} than chance"
     words, colour = f"{verdict} (\u00b1{result.band:.3f})", COLOUR_OF[result.verdict]
     axes.set_title(words, fontsize=8, color=colour)
     axes.set_xticks([1, 0.5, 0])
@@ -196,8 +194,8 @@ def perturbation(
             axes.plot(shares, of[way], label=text, markersize=3.5, **style)
         axes.set_title(title, fontsize=10, color=INK)
         axes.set_xlabel("share of pixels made black")
-        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+        axes.xaxis.set_major_formatter(PERCENT)
+        axes.yaxis.set_major_formatter(PERCENT)
         axes.set_ylim(-0.03, 1.03)
         axes.grid(alpha=0.25)
         axes.spines[["top", "right"]].set_visible(False)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from vit_demo.explain import Explanation, Label
+from vit_demo.model import Attend
 from vit_demo.trust.progress import Progress, report
 from vit_demo.trust.removal import fill_of, paint
 from vit_demo.validate import index_of, pair, shown, whole
@@ -31,7 +32,7 @@ class KnockOut:
     after: list[Change]  # the top labels now
 
 
-def heads_off(off: Tensor):
+def heads_off(off: Tensor) -> Attend:
     """Attention of a layer with heads switched off: `off` (h,), or (B, h) for each picture."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:

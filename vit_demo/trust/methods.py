@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from vit_demo.explain import Explanation, Label
+from vit_demo.map_settings import COMPARED_MAPS
 from vit_demo.validate import shown
 
 
@@ -16,15 +17,20 @@ def random_map(explanation: Explanation, index: int | None = None) -> Tensor:
     return torch.rand(explanation.grid, generator=torch.Generator().manual_seed(seed))
 
 
-METHODS: dict[str, Callable[[Explanation, int], Tensor]] = {
+Method = Callable[[Explanation, int], Tensor]
+SAME_FOR_EVERY_CLASS: dict[str, Method] = {
     "raw": lambda explanation, index: explanation.attention(-1, "mean"),
     "rollout": lambda explanation, index: explanation.rollout(),
-    "gradient_rollout": lambda explanation, index: explanation.gradient_rollout(index),
-    "contribution": lambda explanation, index: explanation.contribution(index),
-    "relevance": lambda explanation, index: explanation.relevance(index),
-    "grad_cam": lambda explanation, index: explanation.grad_cam(index),
     "random": random_map,
 }
+
+
+def class_map(name: str) -> Method:
+    """The method of `Explanation` with this name."""
+    return lambda explanation, index: getattr(explanation, name)(index)
+
+
+METHODS = {name: SAME_FOR_EVERY_CLASS.get(name) or class_map(name) for name in COMPARED_MAPS}
 
 
 def check_method(name: str) -> None:

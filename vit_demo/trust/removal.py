@@ -10,11 +10,10 @@ from PIL import Image, ImageFilter
 from torch import Tensor
 
 from vit_demo.explain import Explanation
-from vit_demo.validate import choice, shown
+from vit_demo.map_settings import FILLS, REMOVALS
+from vit_demo.validate import choice
 from vit_demo.view import to_tensor
 
-FILLS = ("black", "blur")  # what stands where a patch is painted over
-REMOVALS = ("tokens", *FILLS)
 Predict = Callable[[Tensor], Tensor]  # numbers of the patches left (B, K) -> probabilities (B,)
 
 
@@ -29,12 +28,10 @@ def order_of(heat: Tensor, seed: int = 0) -> Tensor:
 def fill_of(explanation: Explanation, kind: str) -> Tensor:
     """What takes the place of a patch, as a whole picture (1, C, H, W): black or blurred."""
     view = explanation.view
-    if kind == "black":
+    if choice("fill", kind, FILLS) == "black":
         picture = Image.new("RGB", view.picture.size)
-    elif kind == "blur":
-        picture = view.picture.filter(ImageFilter.GaussianBlur(max(view.patch_size)))
     else:
-        raise ValueError(f'Patches are painted over, not {shown(kind)}; use "black" or "blur".')
+        picture = view.picture.filter(ImageFilter.GaussianBlur(max(view.patch_size)))
     preprocess = explanation.classifier.preprocess
     return to_tensor(replace(view, picture=picture), preprocess).to(explanation.pixels)
 
