@@ -1,6 +1,7 @@
 """What several test files need."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -13,6 +14,17 @@ from PIL import Image
 from support.models import noise, small_classifier
 from support.shared import REQUIRED, SHARED, missing
 from support.timm import unreachable
+
+
+def pytest_collection_modifyitems(config, items) -> None:
+    """Tests of an extra that is not installed here are deselected: pip install -r requirements-mcp.txt
+    beside requirements-dev.txt, and they run."""
+    if find_spec("mcp") is not None:
+        return
+    without = [item for item in items if item.get_closest_marker("mcp")]
+    if without:
+        config.hook.pytest_deselected(items=without)
+        items[:] = [item for item in items if item not in without]
 
 
 @pytest.hookimpl(wrapper=True)

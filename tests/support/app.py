@@ -26,7 +26,7 @@ INSIDE = re.compile(
 class App:
     """The app in a process of its own, and what a stranger can do to it over HTTP."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *arguments: str):
         for name in ("vit-photos", "vit-mnist"):
             if name not in embedded():
                 missing(f"assets/{name}.safetensors is not here")
@@ -35,8 +35,8 @@ class App:
         self.log = folder / "log.txt"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "app.py", "--device", "cpu", "--port", str(free_port())], cwd=ROOT, env=os.environ | nowhere,
-                stdout=subprocess.PIPE, stderr=log, text=True,
+                [sys.executable, "app.py", "--device", "cpu", "--port", str(free_port()), *arguments],
+                cwd=ROOT, env=os.environ | nowhere, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         for line in self.process.stdout:
             if line.startswith("Ready: "):

@@ -108,7 +108,7 @@ def classifying(server: Server, default: str) -> Callable:
             top: How many labels.
 
         Returns:
-            {"model": name, "labels": [{"label", "probability", "index"}, ...]}, best first.
+            {"model": name, "labels": [{"label", "probability", "index"}, ...]}, best first
         """
         with friendly():
             check_model(server, model, request)
@@ -142,9 +142,8 @@ def explaining(server: Server, default: str, folder: str) -> Callable:
             below: Below a head: "mean" of the heads, or the head of the "same" number.
 
         Returns:
-            The description (labels, grid, crop box, settings) and maps.npz with the arrays rollout
-            (rows, cols), head_rollouts (layers, heads, rows, cols), logits, prefix_mass and
-            head_prefix_mass.
+            the description (labels, grid, crop box, settings)
+            maps.npz (rollout, head_rollouts, logits, prefix_mass, head_prefix_mass)
         """
         with friendly():
             check_model(server, model, request)
@@ -180,8 +179,9 @@ def asking_why(server: Server, default: str, folder: str) -> Callable:
             method: The class map: contribution, relevance, gradient_rollout or grad_cam.
 
         Returns:
-            The description (labels, grid, crop box, settings; the label that was asked about as why,
-            and minus), the map over the picture as a PNG, and maps.npz with the array class_map (rows, cols) beside those of explain.
+            the description (labels, grid, crop box, settings, and as "why" the label in question)
+            the map over the picture as a PNG
+            maps.npz (class_map, and what explain gives)
         """
         with friendly():
             check_model(server, model, request)
@@ -229,8 +229,9 @@ def testing(server: Server, default: str, folder: str) -> Callable:
             thorough: 20 steps, 30 random orders, patches dropped and painted over: slow, and surer.
 
         Returns:
-            For each method its score, the band in which chance lies, a sentence and the curves; which
-            method did best on this picture; and a drawing of all as a PNG.
+            for each method its score, the band in which chance lies, a sentence and the curves
+            as "best" the method that did best on this picture
+            a drawing of all as a PNG
         """
         with friendly():
             check_model(server, model, request)
@@ -284,9 +285,11 @@ def comparing(server: Server, default: str, folder: str) -> Callable:
             minus: For class maps: rather than this label; empty for none.
 
         Returns:
-            Both descriptions, the labels on which they are furthest apart, whether they agree, and the
-            rank correlation of the maps; a drawing as a PNG; and maps.npz with the arrays first and
-            second on their own grids, first_common, second_common, difference and seen on the common one.
+            both descriptions, and whether they agree
+            the labels on which they are furthest apart
+            the rank correlation of the maps
+            a drawing as a PNG
+            maps.npz (first, second; on the common grid first_common, second_common, difference, seen)
         """
         with friendly():
             if bool(other_image) == bool(other_model):

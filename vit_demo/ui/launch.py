@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ def build(
     return page.make(model, checkpoint, arch, labels, device, say)
 
 
-def launch(demo: "gr.Blocks", host: str, port: int, share: bool = False) -> None:
-    """Serve until Ctrl-C."""
+def launch(demo: "gr.Blocks", host: str, port: int, share: bool = False, mcp: bool = False) -> None:
+    """Serve until Ctrl-C; with `mcp` also tools for assistants."""
     from vit_demo.ui import page
 
     _, url, shared = demo.launch(
@@ -37,8 +38,10 @@ def launch(demo: "gr.Blocks", host: str, port: int, share: bool = False) -> None
         server_port=port,
         share=share,
         prevent_thread_lock=True,
-        **page.launch_options(),
+        **page.launch_options(mcp),
     )
+    if mcp:
+        page.finish_tools(demo)  # Gradio has said where they are
     say(f"Ready: {url}" + (f"  public: {shared}" if shared else ""))
     say("Press Ctrl-C to stop.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # docker stop, kill: as clean
@@ -49,6 +52,14 @@ def launch(demo: "gr.Blocks", host: str, port: int, share: bool = False) -> None
     finally:
         demo.close(verbose=False)
         say("\nStopped.")
+
+
+def require_mcp() -> None:
+    if find_spec("mcp") is None:
+        raise ValueError(
+            "--mcp needs packages that are not installed; pip install -r requirements-mcp.txt, or "
+            "pip install 'vit-demo[mcp]', and start again."
+        )
 
 
 def address(host: str | None, port: int | None) -> tuple[str, int]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 FILE_BYTES = 20 * 2**20  # one picture
 TEXT_BYTES = 2 * 2**20  # everything that is not an upload: settings, names, a drawing
+ENCODED_BYTES = FILE_BYTES * 4 // 3 + 2**16  # one picture as base64, and words around it
 MOST_SESSIONS = 200  # that Gradio remembers; each takes 0.14 MB, and every call may be a new one
 MOST_WAITING = 100  # requests in the queue; the next one is refused with a message
 
@@ -20,15 +21,15 @@ class TooMuch(Exception):
 class BodyLimit:
     """ASGI middleware: a request whose body is too long is refused with 413, however it is sent."""
 
-    def __init__(self, app: Callable):
-        self.app = app
+    def __init__(self, app: Callable, tools: str | None = None):
+        """`tools`: the path under which assistants send pictures inside of other data, as base64."""
+        self.app, self.tools = app, tools
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        upload = scope["path"].rstrip("/").endswith("/upload")
-        most = FILE_BYTES + 2**16 if upload else TEXT_BYTES
+        most = self.most(scope["path"])
         claimed = dict(scope["headers"]).get(b"content-length", b"0")
         came, begun = 0, False
 
@@ -53,6 +54,11 @@ class BodyLimit:
             if begun:
                 raise
             await refuse(send, most)
+
+    def most(self, path: str) -> int:
+        if path.rstrip("/").endswith("/upload"):
+            return FILE_BYTES + 2**16
+        return ENCODED_BYTES if self.tools and f"/{self.tools}" in f"{path}/" else TEXT_BYTES
 
 
 async def refuse(send: Callable, most: int) -> None:

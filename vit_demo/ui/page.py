@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gradio as gr
+from gradio.utils import get_upload_folder
 
 from vit_demo.checkpoints import DEFAULT, SUFFIXES, CheckpointError, example_path
+from vit_demo.ui import mcp
 from vit_demo.ui.api import add_api
 from vit_demo.ui.events import connect
 from vit_demo.ui.guard import Blocks
@@ -57,6 +59,16 @@ def make(
     where = classifier.device
     say(f"  {classifier.name} ready on {where} in {time.perf_counter() - began:.1f} s")
     return build(server, default)
+
+
+def finish_tools(demo: gr.Blocks) -> None:
+    """The tools for assistants, as `launch` began them with `mcp`: pictures come inside of the calls."""
+    if demo.mcp_server_obj is None:
+        raise ValueError(
+            "The tools for assistants could not be made with these versions of the packages; "
+            "pip install -r requirements-mcp.txt, and start again."
+        )
+    mcp.adapt(demo.mcp_server_obj, get_upload_folder())
 
 
 def build(server: Server, default: str) -> gr.Blocks:

@@ -9,12 +9,14 @@ from vit_demo.embedded import ASSETS
 from vit_demo.ui.guard import BlockedEndpoints
 from vit_demo.ui.layout import TABS
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
+from vit_demo.ui.mcp import PATH as MCP_PATH
 from vit_demo.ui.modules import module_route, preload_links
 from vit_demo.ui.static import STATIC
 
 
-def launch_options() -> dict:
-    """What `demo.launch` needs besides host and port."""
+def launch_options(mcp: bool = False) -> dict:
+    """What `demo.launch` needs besides host and port. `mcp`: also serve tools for assistants."""
+    limit = Middleware(BodyLimit, tools=MCP_PATH if mcp else None)
     return {
         "theme": theme(),
         "css_paths": style_sheets(),
@@ -25,11 +27,12 @@ def launch_options() -> dict:
         "head": preload_links() + tabs_head(),
         "app_kwargs": {
             "routes": [module_route()],
-            "middleware": [Middleware(BlockedEndpoints), Middleware(BodyLimit)],
+            "middleware": [Middleware(BlockedEndpoints), limit],
         },
         "state_session_capacity": MOST_SESSIONS,
         "show_error": False,
         "quiet": True,
+        "mcp_server": mcp,
     }
 
 
