@@ -9,6 +9,8 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from urllib.parse import urljoin
+from urllib.request import urlopen
 
 import pytest
 from support.paths import ROOT
@@ -57,14 +59,7 @@ def test_the_wheel_holds_every_file_that_the_code_opens(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for folder, inside in (("vit_demo", "vit_demo"), ("assets", "vit_demo/assets")):
         for path in (ROOT / folder).rglob("*"):
-            wanted = path.is_file() and path.suffix in {
-                ".py",
-                ".js",
-                ".css",
-                ".safetensors",
-                ".jpg",
-            }
-            if wanted and "__pycache__" not in path.parts:
+            if path.is_file() and path.suffix not in {".pyc", ".ts"}:  # .ts: types, for us
                 assert f"{inside}/{path.relative_to(ROOT / folder).as_posix()}" in names
     entry = next(name for name in names if name.endswith("entry_points.txt"))
     assert "vit-demo = vit_demo.cli:main" in zipfile.ZipFile(wheel).read(entry).decode()
@@ -94,6 +89,10 @@ def test_the_installed_app_opens_the_page(installed, tmp_path):
             if line.startswith("Ready: "):
                 break
         assert lines and lines[-1].startswith("Ready: http://127.0.0.1:"), "".join(lines)
+        address = lines[-1].split()[1]
+        page = urlopen(address).read().decode()
+        module = re.search(r"static/[0-9a-f]{12}/[\w/]+\.js", page)[0]
+        assert "ViT Demo" in page and urlopen(urljoin(address, module)).read()
     finally:
         process.terminate()
         process.communicate(timeout=60)
