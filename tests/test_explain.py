@@ -1,5 +1,7 @@
 """Explanations against timm's own attention, read with hooks and multiplied out in float64."""
 
+from copy import deepcopy
+
 import pytest
 import timm
 import torch
@@ -60,6 +62,7 @@ def test_maps_of_real_weights_equal_the_full_formula(deit_tiny, reference, image
     rows, cols = explanation.grid
     if fit == "native":
         assert rows != cols
+        reference = deepcopy(reference)  # shared by all tests
         reference.set_input_size(explanation.view.picture.size[::-1])
     pixels = to_tensor(explanation.view, deit_tiny.preprocess).double()
     A = attention_by_hooks(reference, pixels)
