@@ -96,8 +96,8 @@ def test_after_render_comes_when_the_new_html_is_there(given):
 
 
 def test_answer_of_a_server_function(given):
-    assert given.evaluate("seams.answerOf(given.server.echo, { x: 3 })") == {"heard": {"x": 3}}
-    failure = "({ name }) => seams.answerOf(given.server[name], {}).catch((e) => e.message)"
+    assert given.evaluate("seams.answerOf(given.server.echo, { x: 3 }, '')") == {"heard": {"x": 3}}
+    failure = "({ name }) => seams.answerOf(given.server[name], {}, '').catch((e) => e.message)"
     assert given.evaluate(failure, {"name": "unwilling"}) == "not today"
 
 
@@ -106,8 +106,8 @@ def test_answer_of_a_server_function_that_fails(given, browser):
     page = browser.new_page()
     page.goto(given.url)
     page.wait_for_function("window.given")
-    call = f"{SEAMS}.then((s) => s.answerOf(given.server.broken, {{}})).catch((e) => e.message)"
-    assert page.evaluate(call) == "?"
+    call = f"{SEAMS}.then((s) => s.answerOf(given.server.broken, {{}}, 'silence'))"
+    assert page.evaluate(f"{call}.catch((e) => e.message)") == "silence"
     page.close()
 
 
@@ -143,29 +143,39 @@ def visitor(arrive, site):
     return visitor
 
 
-def test_picture_is_found_and_followed(visitor):
+def test_a_file_is_sent_and_too_much_is_refused(visitor, browser):
     page = visitor()
-    page.wait_for_function("seams.pictureImage()?.naturalWidth > 0")
-    page.evaluate("window.calls = 0; seams.onPictureChange(() => { window.calls += 1; })")
-    page.wait_for_function("window.calls > 0")
-    page.evaluate("window.calls = 0")
-    page.click("[data-example=lion]")
-    page.wait_for_function("window.calls > 0 && seams.pictureImage()?.src.includes('lion')")
+    send = "(size) => seams.uploadFile(new File([new Uint8Array(size)], 'a b.png'))"
+    assert page.evaluate(send, 100).endswith("/a b.png")
+    other = browser.new_page()  # whose console need not be clean
+    other.goto(page.url)
+    failure = f"{SEAMS}.then((seams) => ({send})(23 * 2 ** 20)).catch((error) => error.message)"
+    assert "at most 20 MB" in other.evaluate(failure)
+    other.close()
 
 
-def test_camera_is_the_second_source_and_the_cross_the_last_icon(visitor):
-    page = visitor(permissions=["camera"])
-    sources = page.locator("#picture .source-selection button")
-    names = [sources.nth(k).get_attribute("aria-label") for k in range(sources.count())]
-    assert [name.split()[-1].lower() for name in names] == ["file", "camera", "clipboard"], names
-    page.evaluate("window.calls = 0; seams.onCameraChosen(() => { window.calls += 1; })")
-    cross = page.locator("#picture .icon-button-wrapper button:last-of-type")
-    assert cross.get_attribute("aria-label") == "Remove Image"
-    cross.evaluate("(node) => node.addEventListener('click', () => { window.crossed = true; })")
-    sources.nth(1).click()  # the page itself then calls removePicture
-    assert page.evaluate("[window.calls, window.crossed]") == [1, True]
-    sources.nth(0).focus()
-    assert page.evaluate("window.calls") == 1  # no other source is taken for the camera
+def test_toasts_are_mirrored(visitor):
+    page = visitor()
+    page.evaluate(
+        "window.heard = []; seams.mirrorToasts((words, lost) => window.heard.push([words, lost]))"
+    )
+    page.evaluate("""async () => {
+        const toast = document.createElement("div");
+        toast.dataset.testid = "toast-text";
+        for (const words of ["Queue is full.", "Connection to the server was lost."]) {
+            toast.textContent = words;
+            document.body.append(toast);
+            await new Promise(requestAnimationFrame);
+        }
+        toast.remove();
+    }""")
+    page.wait_for_function("window.heard.length === 3")
+    expected = [
+        ["Queue is full.", False],
+        ["Connection to the server was lost.", True],
+        ["", False],
+    ]
+    assert page.evaluate("window.heard") == expected
 
 
 def test_queue_is_mirrored(visitor, monkeypatch):
@@ -180,7 +190,7 @@ def test_queue_is_mirrored(visitor, monkeypatch):
     monkeypatch.setitem(questions.QUESTIONS, "wall", slow)
     first, second = visitor(), visitor()
     second.evaluate(
-        "window.news = []; seams.mirrorQueue((place, failed) => window.news.push({ place, failed }))"
+        "window.news = []; seams.mirrorProgress('working', (news) => window.news.push(news))"
     )
     for page in (first, second):
         open_tab(page, "trust")
@@ -189,6 +199,7 @@ def test_queue_is_mirrored(visitor, monkeypatch):
     second.click("#why button:has-text('Which head matters')")
     second.wait_for_function("window.news.some(({ place }) => /^[1-9]\\/[1-9]$/.test(place))")
     assert not second.evaluate("window.news.some(({ failed }) => failed)")
+    assert second.evaluate("window.news.at(-1).pending")
 
     def broken(*_):
         raise RuntimeError("outside of the work, where only Gradio sees it")

@@ -125,9 +125,9 @@ def look(app, uploaded: dict, **values) -> dict:
     event = next(
         event
         for event in config["dependencies"]
-        if {"source", "upload", "pad"} <= {names[i] for i in event["inputs"]}
+        if {"source", "picture", "pad"} <= {names[i] for i in event["inputs"]}
     )
-    usual = {"source": "picture 1", "upload": uploaded, "fit": "crop", "ready": "vit-mnist"}
+    usual = {"source": "picture 1", "picture": uploaded, "fit": "crop", "ready": "vit-mnist"}
     usual |= {"language": "en"} | values
     return app.event(event["id"], [usual.get(names[i]) for i in event["inputs"]])
 
@@ -141,7 +141,8 @@ def test_the_pages_own_event_is_guarded_too(app, uploaded):
             assert not found["success"] and "no such picture" in found["output"]["error"], found
     odd = [{"source": "example ../../../etc/passwd"}, {"source": "drawing", "pad": "x" * 10_000}]
     odd += [{"source": 5}, {"source": ["a"]}, {"fit": "zoom"}, {"ready": "/etc/passwd"}]
-    odd += [{"language": ["x"]}, {"language": "../x"}, {"upload": None}, {"upload": "x"}]
+    odd += [{"language": ["x"]}, {"language": "../x"}, {"picture": None}, {"picture": "x"}]
+    odd += [{"picture": "/etc/passwd"}, {"picture": {"path": 5}}, {"picture": [{"x": 1}]}]
     for values in odd:
         text = json.dumps(look(app, **({"uploaded": uploaded} | values)), ensure_ascii=False)
         assert "root:x:0" not in text and "Traceback" not in text, (values, text)

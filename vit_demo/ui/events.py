@@ -7,7 +7,8 @@ Layer, head, patch and all other settings of the explorer never come here: the b
 
 import base64
 import logging
-from html import escape
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
@@ -15,11 +16,12 @@ import gradio as gr
 from vit_demo.checkpoints import CheckpointError, example_path
 from vit_demo.image import ImageError
 from vit_demo.map_settings import FITS, settings_in_link
+from vit_demo.ui.guard import was_sent
 from vit_demo.ui.html import (
     EXAMPLES,
     answer_html,
-    frame_html,
-    message_html,
+    bar_value,
+    picture_value,
     strip_html,
     take_html,
 )
@@ -35,7 +37,8 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     """What happens when."""
 
     def start(place: dict):
-        """A visitor arrives, perhaps with a link: language, model, picture, fit and settings."""
+        """A visitor arrives, perhaps with a link, or goes back: language, model, picture, fit and
+        settings. An upload comes back if it is still here."""
         asked = (place or {}).get("parameters") or {}
         language = language_of(asked.get("lang") or (place or {}).get("language"))
         model = asked.get("model") or default
@@ -45,10 +48,14 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         changes[ui.model]["value"] = model
         changes[ui.fit]["value"] = asked.get("fit") if asked.get("fit") in FITS else "crop"
         changes |= {
-            ui.source: f"example {example}",
+            ui.source: f"example {example} {time.time()}",  # always another one: look again
             ui.ready: default if model == default else "",
             ui.wish: settings_in_link(asked) or None,
         }
+        upload = (place or {}).get("upload")
+        if isinstance(upload, str) and was_sent(upload) and Path(upload).is_file():
+            changes[ui.source] = f"picture {time.time()}"
+            changes[ui.picture]["value"] = {"path": upload}
         return changes
 
     def load(model: str | None, ready: str, language: str):
@@ -60,7 +67,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         text = words(language)
         if model not in server.models:
             loading = text["loading"].format(name=model)
-            yield {ui.message: f'<p class="busy" role="status">{escape(loading)}</p>'}
+            yield {ui.message: loading}
         try:
             server.models.get(model)
             yield {ui.ready: model, ui.message: ""}
@@ -73,8 +80,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         if "hub cannot be reached" in reason:
             reason = text["hub"].format(name=model)
         sentence = f"{reason} {text['model_kept'].format(kept=kept)}".strip()
-        gr.Warning(sentence)
-        yield {ui.model: kept, ui.ready: kept, ui.message: message_html(sentence)}
+        yield {ui.model: kept, ui.ready: kept, ui.message: sentence}
 
     def look(source, upload, drawing, fit, ready, language, shown, wish):
         """The newest picture through the newest model: the one event that runs it."""
@@ -85,7 +91,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             return nothing(ui, language)
         try:
             kind = kind_of(server.models.get(ready))
-            what, _, example = source.partition(" ")
+            what, example, *_ = source.split(" ")
             if what == "example" and example not in EXAMPLES[kind]:
                 example = EXAMPLES[kind][0]
             elif what == "drawing" and kind == "photo":
@@ -93,7 +99,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             if what == "example":
                 file = str(example_path(example))
             else:
-                file, example = decoded(drawing) if what == "drawing" else upload, None
+                file, example = decoded(drawing) if what == "drawing" else path_of(upload), None
             id = server.explain(file, ready, fit, example)
             explanation = server.store.get(id)
         except (ImageError, CheckpointError, ValueError) as error:
@@ -103,28 +109,30 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             sentence = text["failed"]
         else:
             shown = {"id": id, "model": ready, "example": example, "fit": fit}
-            shown["picture"] = None if what == "drawing" else file
+            shown["upload"] = file if what == "picture" else None
+            url = server.picture_url(id)
             contents = {
                 ui.contents[name]: tab.value(server, id, explanation) for name, tab in TABS.items()
             }
             if wish:
                 contents[ui.contents["explore"]] |= {"state": wish}
             return {
-                ui.picture: shown["picture"],
+                ui.picture: gr.update(shown=picture_value(explanation, url, language)),
+                ui.bar: bar_value(explanation, url, language),
                 ui.pad: gr.update(visible=True if kind == "digit" else "hidden"),
                 ui.strip: gr.update(value=example, items=strip_html(language, kind)),
-                ui.frame: frame_html(explanation, language),
                 ui.answer: answer_html(explanation, language),
                 **contents,
                 ui.take: take_html(shown, language),
+                ui.link: gr.update(shown=shown),
+                ui.status: "done",
                 ui.message: "",
                 ui.shown: shown,
                 ui.wish: None,
             }
-        gr.Warning(sentence)
         return {
-            ui.message: message_html(f"{sentence} {text['kept']}" if shown else sentence),
-            ui.picture: shown and shown["picture"],
+            ui.message: f"{sentence} {text['kept']}" if shown else sentence,
+            ui.status: "failed",
         }
 
     def relabel(language: str, shown: dict | None):
@@ -132,9 +140,9 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
 
     spoken = list(speak(ui, server, "en", None))
     quiet = {"api_visibility": "private"}
-    inputs = [ui.source, ui.upload, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
-    outputs = [ui.picture, ui.pad, ui.strip, ui.frame, ui.answer, *ui.contents.values()]
-    outputs += [ui.take, ui.message, ui.shown, ui.wish]
+    inputs = [ui.source, ui.picture, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
+    outputs = [ui.picture, ui.bar, ui.pad, ui.strip, ui.answer, *ui.contents.values()]
+    outputs += [ui.take, ui.link, ui.status, ui.message, ui.shown, ui.wish]
     gr.on(
         [ui.source.change, ui.fit.input, ui.ready.change],
         look,
@@ -157,25 +165,43 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     }
     ui.model.input(**loading, trigger_mode="always_last")
     arrival = [*spoken, ui.source, ui.ready, ui.wish]
-    demo.load(
-        start, ui.place, arrival, js=PLACE, show_progress="hidden", queue=False, **quiet
+    gr.on(
+        [demo.load, ui.link.submit],
+        start,
+        ui.place,
+        arrival,
+        js=PLACE,
+        show_progress="hidden",
+        queue=False,
+        **quiet,
     ).then(**loading)
     ui.language.input(
         relabel, [ui.language, ui.shown], spoken, show_progress="hidden", queue=False, **quiet
     )
-    ui.picture.input(None, ui.picture, [ui.source, ui.upload], js=NEWEST_PICTURE, **quiet)
-    ui.pad.input(None, None, ui.source, js="() => `drawing ${Date.now()}`", **quiet)
+    ui.picture.input(None, ui.picture, ui.source, js=newest("picture"), **quiet)
+    ui.pad.input(None, ui.pad, ui.source, js=newest("drawing"), **quiet)
     ui.strip.input(None, ui.strip, ui.source, js="(name) => `example ${name}`", **quiet)
 
 
 PLACE = """() => [{
     language: localStorage.getItem('vit-demo-language') || navigator.language,
     parameters: Object.fromEntries(new URLSearchParams(location.search)),
+    upload: history.state?.upload,
 }]"""
 
 
-# A copy of the upload: an older run that ends now may still put its own picture on the page.
-NEWEST_PICTURE = "(picture) => [picture ? `picture ${Date.now()}` : '', picture]"
+def newest(what: str) -> str:
+    """For the browser: a new picture or drawing is looked at; without one the page is empty."""
+    return f"(value) => value ? `{what} ${{Date.now()}}` : ''"
+
+
+def path_of(upload: object) -> str:
+    """Where the visitor's picture lies. `guard.py` has looked at paths that are named so, and at no
+    others."""
+    path = upload.get("path") if isinstance(upload, dict) else None
+    if not isinstance(path, str):
+        raise ImageError("The picture did not arrive; choose it again in step 1.")
+    return path
 
 
 def decoded(drawing: str | None) -> bytes:

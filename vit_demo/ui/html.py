@@ -91,10 +91,11 @@ def strip_html(language: str, kind: str) -> str:
     return f'<div class="strip" role="group" aria-label="{label}">{"".join(buttons)}</div>'
 
 
-def frame_html(explanation: Explanation | None, language: str) -> str:
-    """What the model saw of the picture: a frame that lies over it, and a sentence below it."""
+def picture_value(explanation: Explanation | None, url: str, language: str) -> dict:
+    """What `page/picture.js` draws: the picture (at `url`), the box in it that the model saw, and a
+    sentence about that. Nothing is {}: Gradio takes a property of None for one that stays."""
     if explanation is None:
-        return ""
+        return {}
     view, text = explanation.view, words(language)
     w, h = view.original.size
     left, top, right, bottom = (
@@ -103,13 +104,23 @@ def frame_html(explanation: Explanation | None, language: str) -> str:
     whole = (right - left) * (bottom - top) > 0.995 * w * h
     about = text[f"about_{view.fit}" + ("_all" if view.fit == "crop" and whole else "")]
     rows, cols = view.grid
-    hole = f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z"
-    return (
-        f'<svg class="frame" viewBox="0 0 {w} {h}" data-box="{left:.1f} {top:.1f} {right:.1f} '
-        f'{bottom:.1f}" aria-hidden="true"><path class="unseen" fill-rule="evenodd" '
-        f'd="M0 0H{w}V{h}H0Z{hole}"/><path class="seen" d="{hole}"/></svg>'
-        f"<p>{escape(about.format(rows=rows, cols=cols))}</p>"
-    )
+    return {
+        "url": url,
+        "size": [w, h],
+        "box": [round(edge, 1) for edge in (left, top, right, bottom)],
+        "about": about.format(rows=rows, cols=cols),
+    }
+
+
+def bar_value(explanation: Explanation | None, url: str, language: str) -> dict | None:
+    """Picture and answer in one line, for a phone."""
+    if explanation is None:
+        return None
+    if not explanation.labels:
+        return {"url": url, "label": words(language)["answer_maps"], "percent": ""}
+    first = explanation.top(1)[0]
+    label, percent = first.label.partition(",")[0], f"{100 * first.probability:.1f}\u2009%"
+    return {"url": url, "label": label, "percent": percent}
 
 
 def answer_html(explanation: Explanation | None, language: str) -> str:
@@ -124,7 +135,7 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
         first, _, others = p.label.partition(",")
         others = f"<small>{escape(others.strip())}</small>" if others else ""
         percent = f"{100 * p.probability:.1f}"
-        why = escape(text["answer_why"])
+        why = escape(f"{p.label}: {text['answer_why']}", quote=True)
         less = escape(f"{first}: {text['answer_less']}", quote=True)
         items.append(
             f'<li data-index="{p.index}" style="--share:{percent}%">'
@@ -200,10 +211,6 @@ def about_html(language: str) -> str:
     return card(text["about_title"], text["about"] + cite)
 
 
-def message_html(message: str = "") -> str:
-    return f'<p class="message" role="alert">{escape(message)}</p>' if message else ""
-
-
 def header_html(language: str) -> str:
     return f"<h1>ViT Demo</h1><p>{escape(words(language)['pitch'])}</p>"
 
@@ -211,6 +218,39 @@ def header_html(language: str) -> str:
 LANGUAGE_TEMPLATE = """<div role="group" aria-label="Language / 언어">
 <button type="button" data-language="en" lang="en" aria-label="English">EN</button>
 <button type="button" data-language="ko" lang="ko" aria-label="한국어">KO</button></div>"""
+
+ICONS = {  # 24 x 24, drawn as lines
+    "choose": "M12 16V4M7 9l5-5 5 5M4 16v4h16v-4",
+    "camera": "M4 8h4l2-3h4l2 3h4v11H4zM12 17a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7",
+    "paste": "M9 5H6v16h12V5h-3M9 3h6v4H9z",
+    "remove": "M6 6l12 12M18 6L6 18",
+}
+
+
+def icon(name: str) -> str:
+    return (
+        f'<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d="{ICONS[name]}"/></svg>'
+    )
+
+
+PICTURE_TEMPLATE = f"""<div class="well">
+<button type="button" class="pick" data-do="choose"></button>
+<figure><img alt=""><svg class="frame" aria-hidden="true"></svg></figure>
+<video playsinline muted></video>
+<button type="button" class="shutter" data-do="photograph"></button>
+<button type="button" class="remove" data-do="remove">{icon("remove")}</button>
+</div>
+<div class="ways"><button type="button" data-do="choose">{icon("choose")}</button>
+<button type="button" data-do="camera">{icon("camera")}</button>
+<button type="button" data-do="paste">{icon("paste")}</button></div>
+<p class="about"></p>
+<input type="file" accept="image/*" tabindex="-1" hidden>"""
+
+MESSAGE_TEMPLATE = """<div class="notice" role="alert" hidden><p></p>
+<button type="button">\u2715</button></div>"""
+
+BAR_TEMPLATE = """<button type="button" hidden><img alt=""><span class="label"></span>
+<span class="percent"></span></button>"""
 
 PAD_TEMPLATE = """<canvas width="280" height="280" tabindex="0" role="img" aria-label="${draw}">
 </canvas><div><span>${draw}</span><button type="button">${erase}</button></div>"""

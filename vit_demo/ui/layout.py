@@ -26,22 +26,26 @@ from vit_demo.ui import questions
 from vit_demo.ui import server_functions as ask
 from vit_demo.ui.explorer import make_explorer
 from vit_demo.ui.html import (
+    BAR_TEMPLATE,
     HTML,
     LANGUAGE_TEMPLATE,
+    MESSAGE_TEMPLATE,
     PAD_TEMPLATE,
-    Picture,
+    PICTURE_TEMPLATE,
     about_html,
     answer_html,
+    bar_value,
     card,
-    frame_html,
     header_html,
     link_html,
+    picture_value,
     step,
     strip_html,
     tabs_html,
     take_html,
     title_html,
 )
+from vit_demo.ui.limits import FILE_BYTES
 from vit_demo.ui.models import kind_of, model_choices
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
@@ -76,9 +80,8 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
     ui = SimpleNamespace()
     ui.source = gr.Textbox(visible="hidden", elem_id="source", container=False)
     ui.ready = gr.Textbox(default, visible="hidden", elem_id="ready", container=False)
-    ui.upload = Picture(visible="hidden", type="filepath", elem_id="upload")
     ui.place = gr.JSON(visible=False)
-    ui.shown = gr.State(None)  # what is on the page: id, model, example, fit, picture
+    ui.shown = gr.State(None)  # what is on the page: id, model, example, fit, upload
     ui.wish = gr.State(None)  # the explorer's settings from a link, until they are used
     with gr.Row(elem_id="header"):
         ui.title = HTML(header_html("en"), elem_id="title")
@@ -98,7 +101,22 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             js_on_load=mount_script("page/language.js"),
             elem_id="language",
         )
-        ui.link = HTML(link_html("en"), js_on_load=mount_script("page/link.js"), elem_id="link")
+        ui.link = HTML(
+            link_html("en"),
+            js_on_load=mount_script("page/link.js"),
+            shown={},  # as `ui.shown`
+            elem_id="link",
+        )
+    ui.message = HTML(
+        "",  # a sentence
+        html_template=MESSAGE_TEMPLATE,
+        js_on_load=mount_script("page/message.js"),
+        text=message_words("en"),
+        elem_id="message",
+    )
+    ui.bar = HTML(
+        None, html_template=BAR_TEMPLATE, js_on_load=mount_script("page/bar.js"), elem_id="bar"
+    )
     with gr.Row(elem_id="stage"):
         with gr.Column(elem_id="left", scale=0, min_width=320):
             ui.heading_1 = HTML(step(1, text["step_picture"]))
@@ -112,19 +130,15 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                     elem_id="pad",
                     visible="hidden",
                 )
-                ui.picture = Picture(
-                    type="filepath",
-                    sources=["upload", "webcam", "clipboard"],
-                    label=text["picture"],
-                    show_label=False,
-                    placeholder=text["drop"],
-                    alt_text=text["picture"],
-                    buttons=["fullscreen"],
+                ui.picture = HTML(
+                    None,  # what the visitor sent: {"path"}
+                    html_template=PICTURE_TEMPLATE,
+                    js_on_load=mount_script("page/picture.js"),
+                    shown={},
+                    text=picture_words("en"),
+                    most=FILE_BYTES,
                     elem_id="picture",
-                    height=240,
                 )
-            ui.frame = HTML("", js_on_load=mount_script("page/frame.js"), elem_id="frame")
-            ui.message = HTML("", elem_id="message")
             ui.strip = HTML(
                 None,  # the name of the example on the page
                 html_template="${items}",
@@ -134,7 +148,13 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             )
             ui.fit = gr.Radio(fit_choices("en"), value="crop", label=text["fit"], elem_id="fit")
             ui.heading_2 = HTML(step(2, text["step_answer"]))
-            ui.status = HTML("", elem_id="status")  # the queue and the clock, while the model runs
+            ui.status = HTML(
+                "empty",  # or "done", "failed": how the last look ended
+                html_template='<p class="status" role="status"></p>',
+                js_on_load=mount_script("page/look.js"),
+                text=look_words("en"),
+                elem_id="status",
+            )
             ui.answer = HTML(
                 answer_html(None, "en"),
                 js_on_load=mount_script("page/answer.js"),
@@ -166,11 +186,28 @@ def fit_choices(language: str) -> list[tuple[str, str]]:
     return [(words(language)[f"fit_{fit}"], fit) for fit in FITS]
 
 
+def picture_words(language: str) -> dict[str, str]:
+    keys = ("picture", "drop", "drop_it", "choose", "camera", "photograph", "paste", "remove")
+    keys += ("large", "unsent", "no_camera", "no_paste")
+    return {key: words(language)[key] for key in keys}
+
+
+def look_words(language: str) -> dict[str, str]:
+    return {state: words(language)[f"look_{state}"] for state in ("sending", "waiting", "running")}
+
+
+def message_words(language: str) -> dict[str, str]:
+    return {key: words(language)[key] for key in ("lost", "failed", "close")}
+
+
 def nothing(ui: SimpleNamespace, language: str) -> dict:
     """The page without a picture."""
     return {
         ui.strip: None,
-        ui.frame: frame_html(None, language),
+        ui.picture: gr.update(shown={}),
+        ui.bar: None,
+        ui.status: "empty",
+        ui.link: gr.update(shown={}),
         ui.answer: answer_html(None, language),
         **dict.fromkeys(ui.contents.values()),
         ui.take: take_html(None, language),
@@ -193,9 +230,6 @@ def speak(ui: SimpleNamespace, server: Server, language: str, shown: dict | None
         ui.link: link_html(language),
         ui.heading_1: step(1, text["step_picture"]),
         ui.pad: gr.update(draw=text["draw"], erase=text["erase"]),
-        ui.picture: gr.update(
-            label=text["picture"], placeholder=text["drop"], alt_text=text["picture"]
-        ),
         ui.strip: gr.update(items=strip_html(language, kind)),
         ui.fit: gr.update(choices=fit_choices(language), label=text["fit"]),
         ui.heading_2: step(2, text["step_answer"]),
@@ -205,11 +239,15 @@ def speak(ui: SimpleNamespace, server: Server, language: str, shown: dict | None
         ui.what: card(text["what_title"], text["what"]),
         ui.take: take_html(shown, language),
         ui.about: about_html(language),
-        ui.message: "",
+        ui.status: gr.update(text=look_words(language)),
+        ui.message: gr.update(value="", text=message_words(language)),
+        ui.picture: gr.update(text=picture_words(language)),
+        ui.bar: gr.skip(),
+        ui.answer: gr.skip(),
     }
     if explanation or not shown:
-        changes[ui.frame] = frame_html(explanation, language)
+        url = server.picture_url(shown["id"]) if shown else ""
+        changes[ui.picture]["shown"] = picture_value(explanation, url, language)
+        changes[ui.bar] = bar_value(explanation, url, language)
         changes[ui.answer] = answer_html(explanation, language)
-    else:
-        changes[ui.frame] = changes[ui.answer] = gr.skip()
     return changes

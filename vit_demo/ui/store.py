@@ -34,6 +34,7 @@ MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
 MODEL_BYTES = 2 * 2**30
 MOST_VIEWS = 20  # of one picture, with files to take away
+PREVIEW, PREVIEW_SIDE = "picture.jpg", 900  # pixels: three for each of the screen
 
 
 class Store:
@@ -219,6 +220,7 @@ class Server:
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
         id = self.store.put(explanation, key)
         self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
+        save_preview(explanation, self.store.folder_of(id) / PREVIEW)
         return id
 
     def classify(self, picture: object, model: str, fit: str, top: int) -> dict:
@@ -250,6 +252,10 @@ class Server:
         """Where the browser gets a file; relative, so that it works behind any proxy."""
         return f"gradio_api/file={quote(self.store.folder_of(id).joinpath(name).as_posix())}"
 
+    def picture_url(self, id: str) -> str:
+        """The whole picture, to look at: also of a file that browsers cannot draw."""
+        return self.url(id, PREVIEW)
+
     def save(self, id: str, kind: str, state: dict, language: str) -> str | None:
         """Write one of the files to take away; where it lies in the picture's folder, or None if
         the picture is gone. Visitors share the examples, so each view has a folder of its own."""
@@ -277,6 +283,15 @@ class Server:
             frames = export.animation(explanation, settings)
             frames[0].save(path, save_all=True, append_images=frames[1:], duration=500, loop=0)
         return f"{view}/{path.name}"
+
+
+def save_preview(explanation: Explanation, path: Path) -> None:
+    """The visitor's picture, upright, no larger than its place on the page needs."""
+    picture = explanation.view.original
+    if max(picture.size) > PREVIEW_SIDE:
+        picture = picture.copy()
+        picture.thumbnail((PREVIEW_SIDE, PREVIEW_SIDE))
+    picture.save(path, quality=90, subsampling=0)
 
 
 FILES = {

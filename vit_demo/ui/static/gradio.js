@@ -25,13 +25,15 @@ export function afterRender(watch, then) {
   watch("value", () => requestAnimationFrame(then));
 }
 
-/** What a server function answers. An exception on the server arrives as null, without a word.
+/** What a server function answers. Of an exception on the server, and of a server that has stopped, null
+ * arrives: that has to be said in the caller's words.
  * @param {(request: object) => Promise<any>} ask
  * @param {object} request
+ * @param {string} silent
  * @returns {Promise<any>} */
-export async function answerOf(ask, request) {
+export async function answerOf(ask, request, silent) {
   const answer = await ask(request);
-  if (!answer || answer.error) throw new Error(answer?.error || "?");
+  if (!answer || answer.error) throw new Error(answer?.error || silent);
   return answer;
 }
 
@@ -44,62 +46,55 @@ export function whenMounted(id, then) {
   else requestAnimationFrame(() => whenMounted(id, then));
 }
 
-/** The picture inside `gr.Image`; there is none while the camera runs or nothing was chosen. */
-export function pictureImage() {
-  return /** @type {HTMLImageElement | null} */ (document.querySelector("#picture img"));
+/** Send a file to the server; where it lies there. Throws the server's own words, if it has any.
+ * @param {File} file
+ * @returns {Promise<string>} */
+export async function uploadFile(file) {
+  const body = new FormData();
+  body.append("files", file);
+  const address = new URL("gradio_api/upload", document.baseURI);
+  const response = await fetch(address, { method: "POST", body });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.detail);
+  return answer[0];
 }
 
-/** Call whenever the picture inside `gr.Image` comes, goes, moves or changes its size.
- * @param {() => void} then */
-export function onPictureChange(then) {
-  whenMounted("picture", (picture) => {
-    const resized = new ResizeObserver(then);
-    const changed = () => {
-      then();
-      const image = pictureImage();
-      if (!image) return;
-      image.addEventListener("load", then);
-      resized.observe(image);
-    };
-    new MutationObserver(changed).observe(picture, { childList: true, subtree: true });
-    resized.observe(picture);
-    changed();
-  });
-}
-
-/** Call when the camera is chosen below `gr.Image`, before Gradio hears of it: the second source.
- * @param {() => void} then */
-export function onCameraChosen(then) {
-  whenMounted("picture", (picture) => {
-    const listen = (/** @type {Event} */ event) => {
-      const target = /** @type {Element} */ (event.target);
-      const source = target.closest(".source-selection button");
-      if (source && source === source.parentElement?.children[1]) then();
-    };
-    picture.addEventListener("click", listen, true);
-  });
-}
-
-/** Take the picture out of `gr.Image`: its last icon is the cross. */
-export function removePicture() {
-  if (!pictureImage()) return;
-  /** @type {HTMLElement | null} */
-  const cross = document.querySelector("#picture .icon-button-wrapper button:last-of-type");
-  cross?.click();
-}
-
-/** Gradio writes into `#working` (`show_progress_on`) which place a question has in the queue, such as
- * "queue: 2/3", and whether it failed. Call with the place ("2/3" or "") whenever that changes.
- * @param {(place: string, failed: boolean) => void} then */
-export function mirrorQueue(then) {
-  whenMounted("working", (status) => {
+/** Gradio writes into the component that `show_progress_on` names whether an event is under way, which
+ * place it has in the queue ("queue: 2/3"), and whether it failed. Call whenever that changes.
+ * @param {string} id
+ * @param {(news: { pending: boolean; place: string; failed: boolean }) => void} then */
+export function mirrorProgress(id, then) {
+  whenMounted(id, (status) => {
     const read = () => {
-      const words = status.querySelector(".meta-text, .meta-text-center")?.textContent ?? "";
-      const place = words.match(/queue: *(\d+\/\d+)/)?.[1] ?? "";
-      then(place, status.querySelector(".error") !== null);
+      const tracker = status.querySelector("[data-testid=status-tracker]"),
+        words = status.querySelector(".meta-text, .meta-text-center")?.textContent ?? "";
+      then({
+        pending: Boolean(tracker && !tracker.classList.contains("hide")),
+        place: words.match(/queue: *(\d+\/\d+)/)?.[1] ?? "",
+        failed: status.querySelector(".error") !== null,
+      });
     };
-    const changes = { childList: true, characterData: true, subtree: true };
+    const changes = { childList: true, characterData: true, subtree: true, attributes: true };
     new MutationObserver(read).observe(status, changes);
+  });
+}
+
+/** Gradio says what goes wrong in toasts, which page.css hides: the page says it in one place, in the
+ * visitor's language. Call with the words of the newest one ("" when it is gone), and whether the
+ * server cannot be reached.
+ * @param {(words: string, lost: boolean) => void} then */
+export function mirrorToasts(then) {
+  let last = "";
+  const read = () => {
+    const words = [...document.querySelectorAll("[data-testid=toast-text]")].at(-1)?.textContent;
+    if ((words ?? "") === last) return;
+    last = words ?? "";
+    then(last, /connection/i.test(last));
+  };
+  new MutationObserver(read).observe(document.body, {
+    childList: true,
+    characterData: true,
+    subtree: true,
   });
 }
 

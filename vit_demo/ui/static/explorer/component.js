@@ -16,16 +16,17 @@ export function mount(element, { trigger, props, watch, server }, setup) {
   /** @type {ExplorerValue} */
   let coming = {}; // what is on its way
   let turn = 0;
+  const silent = () => setup.texts[root.lang].silent;
   /** @param {Patch | null} query */
   const fetchQueryBlob = async (query) => {
     const request = { id: current.id, query, language: root.lang };
-    const answer = await answerOf(server.explorer_rows, request);
+    const answer = await answerOf(server.explorer_rows, request, silent());
     return fromBase64(answer.data).buffer;
   };
   /** @param {number[]} labels */
   const fetchClassMaps = async (labels) => {
     const request = { id: current.id, labels, language: root.lang };
-    return (await answerOf(server.explorer_classes, request)).classes;
+    return (await answerOf(server.explorer_classes, request, silent())).classes;
   };
   const explorer = mountExplorer(root, {
     ...setup,

@@ -3,6 +3,7 @@
 
 import { sendValue } from "../gradio.js";
 import { closest } from "./dom.js";
+import { forgetUpload } from "./picture.js";
 
 /**
  * @param {HTMLElement} element
@@ -15,6 +16,7 @@ export function mount(element, { props, trigger, watch }) {
   element.addEventListener("click", (event) => {
     const name = closest(event, "button")?.dataset.example;
     if (!name) return;
+    forgetUpload();
     sendValue({ props, trigger }, name);
     show();
   });

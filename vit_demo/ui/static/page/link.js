@@ -1,39 +1,99 @@
 // @ts-check
-// The link to what is on the page.
+// The address of what is on the page: in the address bar, so that reload and Back bring it back, and as a
+// link for others.
 
 import { closest, find } from "./dom.js";
-import { explorerState } from "./explorer.js";
-import { currentTab } from "./tabs.js";
+import { explorerId, explorerState, theExplorer } from "./explorer.js";
+import { currentTab, openTab, tabOf } from "./tabs.js";
 
-/** The address of what is on the page, without an upload: that stays with the visitor. */
-function pageLink() {
-  const files = find(document, "#take .files");
-  const shown = JSON.parse(files?.dataset.shown ?? "{}"),
-    address = new URL(location.href);
-  const page = { tab: currentTab(), lang: files?.dataset.language };
-  const settings = { ...shown, id: null, ...explorerState(), ...page };
-  address.search = "";
-  for (const [key, value] of Object.entries(settings))
-    if (value !== null && value !== undefined) address.searchParams.set(key, String(value));
-  return { address: address.href, upload: Boolean(shown.id && !shown.example) };
-}
+const PAUSE = 300; // ms; browsers count how often the address changes
 
-/** @param {HTMLElement} element */
-export function mount(element) {
+/** @typedef {{ id?: string; model?: string; example?: string | null; fit?: string; upload?: string | null }} ShownPicture */
+
+/** The property `shown` says which picture is on the page; `submit` asks the server for what the address
+ * names.
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
+export function mount(element, { props, trigger, watch }) {
+  /** @returns {ShownPicture} */
+  const shown = () => props.shown;
+  let timer = 0,
+    restoring = true, // the page becomes what its address says: no new step for Back
+    asked = false; // the server was asked for that, and has not answered
+
+  /** Everything but an upload, which stays with the visitor. */
+  function pageAddress() {
+    const { model, example, fit } = shown(),
+      address = new URL(location.href);
+    const page = { tab: currentTab(), lang: document.documentElement.lang };
+    address.search = "";
+    if (address.hash.slice(1).split("/")[0] !== page.tab) address.hash = "";
+    for (const [key, value] of Object.entries({ model, example, fit, ...explorerState(), ...page }))
+      if (value !== null && value !== undefined) address.searchParams.set(key, String(value));
+    return address.href;
+  }
+
+  // ---- The address bar
+
+  /** Another picture, model, fit or tab is a step that Back undoes; a setting is none. */
+  function remember() {
+    if (asked || explorerId() !== shown().id || !theExplorer()?.data) return; // on its way
+    const { model, example = null, fit, upload = null } = shown();
+    const step = JSON.stringify([model, example, fit, upload, currentTab()]);
+    const before = history.state?.step,
+      state = { step, upload, settings: explorerState() };
+    const same = restoring || !before || before === step;
+    history[same ? "replaceState" : "pushState"](state, "", pageAddress());
+    restoring = false;
+  }
+
+  const rememberSoon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(remember, PAUSE);
+  };
+
+  /** Back and forward. What the browser knows, it does by itself. */
+  function restore() {
+    const { step, settings } = history.state ?? {};
+    if (!step) return; // a place on the page
+    const [model, example, fit, upload] = JSON.parse(step),
+      now = shown();
+    clearTimeout(timer);
+    restoring = true;
+    openTab(tabOf(location));
+    const same =
+      model === now.model &&
+      example === (now.example ?? null) &&
+      fit === now.fit &&
+      upload === (now.upload ?? null);
+    asked = !same;
+    if (same) theExplorer()?.set(settings);
+    else trigger("submit");
+  }
+
+  document.addEventListener("vitx-state", rememberSoon);
+  document.addEventListener("vit-tab", rememberSoon);
+  watch("shown", () => {
+    asked = false;
+    rememberSoon();
+  });
+  addEventListener("popstate", restore);
+
+  // ---- The link
+
   element.addEventListener("click", async (event) => {
     const button = closest(event, "button");
     if (!button) return;
     const notes = JSON.parse(button.dataset.notes),
-      note = find(element, ".note");
-    const { address, upload } = pageLink();
+      note = find(element, ".note"),
+      address = pageAddress();
     try {
       await navigator.clipboard.writeText(address);
     } catch {
-      // no permission, or not https: the address bar can be copied by hand
-      history.replaceState(null, "", address);
+      remember(); // no permission, or not https: the address bar can be copied by hand
     }
     button.dataset.address = address;
-    note.textContent = upload ? notes.link_upload : notes.link_done;
+    note.textContent = shown().upload ? notes.link_upload : notes.link_done;
     setTimeout(() => {
       note.textContent = "";
     }, 4000);

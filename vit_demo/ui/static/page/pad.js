@@ -3,8 +3,9 @@
 
 import { sendValue } from "../gradio.js";
 import { find } from "./dom.js";
+import { forgetUpload } from "./picture.js";
 
-/** Black strokes on white; after each stroke the drawing is sent.
+/** Black strokes on white; after each stroke the drawing is sent. An empty pad has no answer.
  * @param {HTMLElement} element
  * @param {GradioComponent} gradio */
 export function mount(element, { props, trigger }) {
@@ -32,7 +33,11 @@ export function mount(element, { props, trigger }) {
     pen.lineTo(...to);
     pen.stroke();
   };
-  const send = () => sendValue({ props, trigger }, canvas.toDataURL("image/png"));
+  /** @param {string | null} drawing */
+  const send = (drawing) => {
+    forgetUpload();
+    sendValue({ props, trigger }, drawing);
+  };
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
     clearTimeout(timer);
@@ -48,10 +53,14 @@ export function mount(element, { props, trigger }) {
   const end = () => {
     if (!last) return;
     last = null;
-    timer = setTimeout(send, 150);
+    timer = setTimeout(() => send(canvas.toDataURL("image/png")), 150);
   };
   canvas.addEventListener("pointerup", end);
   canvas.addEventListener("pointercancel", end);
-  find(element, "button").addEventListener("click", erase);
+  find(element, "button").addEventListener("click", () => {
+    clearTimeout(timer);
+    erase();
+    send(null);
+  });
   erase();
 }

@@ -17,16 +17,18 @@ export const currentTab = () => document.documentElement.dataset.tab;
 
 /** The tab that an address names: `#inside/5` before `?tab=inside`, else the first.
  * @param {Location | URL} address */
-function tabOf({ hash, search }) {
+export function tabOf({ hash, search }) {
   const wanted = [hash.slice(1).split("/")[0], new URLSearchParams(search).get("tab")];
   return wanted.find((name) => names().includes(name)) ?? names()[0];
 }
 
-/** Show a tab, and tell everybody: the event `vit-tab`.
+/** Show a tab, from its top, and tell everybody: the event `vit-tab`.
  * @param {string} name */
 export function openTab(name) {
   if (!names().includes(name) || name === currentTab()) return;
   document.documentElement.dataset.tab = name;
+  const right = document.getElementById("right");
+  if (right?.getBoundingClientRect().top < 0) right.scrollIntoView();
   document.dispatchEvent(new CustomEvent("vit-tab", { detail: { name } }));
 }
 

@@ -6,7 +6,7 @@ import { fromBase64 } from "../explorer/blob.js";
 import { el } from "../explorer/elements.js";
 import { SCHEMA } from "../explorer/state.js";
 import { fill, labelName } from "../explorer/words.js";
-import { componentValue, mirrorQueue } from "../gradio.js";
+import { componentValue, mirrorProgress } from "../gradio.js";
 import { explorerId, whenExplorerIsThere } from "../page/explorer.js";
 import { cancelJob, receiveNews, showJob, showOutcome, showQueue } from "./jobs.js";
 import { buildHeads, buildKnockout, showChanges, showKnockout } from "./knockout.js";
@@ -63,7 +63,7 @@ function mountTrust(element, { props, watch, trigger, server }, setup, explorer)
   watch("news", () => receiveNews(trust, props.news));
   watch("language", () => buildTrust(trust));
   document.addEventListener("vitx-state", () => syncWithExplorer(trust));
-  mirrorQueue((place, failed) => showQueue(trust, place, failed));
+  mirrorProgress("working", ({ place, failed }) => showQueue(trust, place, failed));
   new IntersectionObserver(
     ([entry]) => {
       if (!entry.isIntersecting) return;
