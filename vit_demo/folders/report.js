@@ -46,7 +46,7 @@
   const colours = bytes(setup.colours);
 
   // What is asked for: it stands in the address, so that it is still there after reloading.
-  const state = { sort: "folder", show: "all", find: "", map: 55 };
+  const state = { sort: "folder", show: "all", find: "", map: setup.signed ? 70 : 55 };
   let shown = pictures; // in their order
   const cards = new Map(); // of those in sight: place in `shown` -> element
   let columns = 1;
@@ -64,7 +64,7 @@
     return element;
   }
 
-  const percent = (/** @type {number} */ p) => `${(100 * p).toFixed(1)} %`;
+  const percent = (/** @type {number} */ p) => `${(100 * p).toFixed(1)}\u202f%`;
   const count = (/** @type {number} */ n) => n.toLocaleString("en");
   const answer = (picture) => (picture.top.length ? setup.labels[picture.top[0]] : "");
   const confidence = (picture) => picture.top[1] ?? 0;
@@ -111,7 +111,7 @@
       const [index, p] = picture.top.slice(i, i + 2);
       const line = make(tag, index === picture.truth ? "true" : "");
       line.style.setProperty("--p", String(p));
-      line.append(make("span", "label", setup.labels[index]), make("span", "", percent(p)));
+      line.append(make("span", "label", setup.labels[index]), make("span", "share", percent(p)));
       lines.push(line);
     }
     return lines;
@@ -275,7 +275,7 @@
     $("#large .verdict").textContent = setup.judged ? words : "";
     $("#large .top").replaceChildren(...topLines(picture, "li"));
     const number = (/** @type {number} */ value) =>
-      setup.shares ? `${(100 * value).toPrecision(3)} %` : value.toPrecision(3);
+      setup.shares ? `${(100 * value).toPrecision(3)}\u202f%` : value.toPrecision(3);
     $("#large .scale").textContent =
       `${setup.map}, ${picture.rows} x ${picture.cols} patches: ${number(picture.low)} to ` +
       `${number(picture.high)} on a patch, ${number(picture.prefix)} on tokens that are no patch.`;
@@ -295,16 +295,20 @@
   // The page around it
 
   function describe() {
-    const of = setup.label ? ` of ${setup.label}` : setup.signed ? " of the answer" : "";
+    const answers = setup.map === "rollout" ? "" : " for the answer";
+    const of = setup.label ? ` for ${setup.label}` : answers;
     const accuracy = setup.judged
       ? ` Of ${count(setup.judged)} with a true label, ${percent(setup.right / setup.judged)} of the answers ` +
         `are right, ${percent(setup.rightInFive / setup.judged)} among the first five.`
       : "";
+    const labels = setup.labels.length
+      ? " and its most likely labels"
+      : "; the model has no labels";
     $("#about").textContent =
-      `Each picture as the model saw it (fit: ${setup.fit}), with its map (${setup.map}${of}) and its five ` +
-      `most likely labels.${accuracy}`;
+      `Each picture as the model saw it (fit: ${setup.fit}), with its map (${setup.map}${of}, each on a ` +
+      `scale of its own)${labels}.${accuracy}`;
     $("#low").textContent = setup.signed ? "against" : "least";
-    $("#high").textContent = setup.signed ? "for" : "most of this picture";
+    $("#high").textContent = setup.signed ? "for" : "most";
     const legend = $("#legend canvas").getContext("2d");
     for (let x = 0; x < 128; x++) {
       legend.fillStyle = `rgb(${colours.subarray(6 * x, 6 * x + 3).join(" ")})`;
