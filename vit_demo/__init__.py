@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vit_demo.explain import Classifier, Explanation, Prediction, load
+    from vit_demo.folders import explain_folder
 
-__all__ = ["Classifier", "Explanation", "Prediction", "faithful", "knockout", "load"]
-NAMES = {
-    name: ("vit_demo.explain", name) for name in __all__ if name[0].isupper() or name == "load"
-}
+__all__ = [
+    "Classifier",
+    "Explanation",
+    "Prediction",
+    "explain_folder",
+    "faithful",
+    "knockout",
+    "load",
+]
+OF_EXPLAIN = ("Classifier", "Explanation", "Prediction", "load")
+NAMES = {name: ("vit_demo.explain", name) for name in OF_EXPLAIN}
+NAMES["explain_folder"] = ("vit_demo.folders", "explain_folder")
 MODULES = {"faithful": "vit_demo.trust", "knockout": "vit_demo.trust.knockout"}
 
 

@@ -1,14 +1,18 @@
 """Which device, and which processes share the work: one process, or those that torchrun started."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+T = TypeVar("T")
+PATIENCE = timedelta(days=7)  # for the slowest: torchrun itself ends a group that lost a process
 
 
 def choose_device(device: str = "auto") -> torch.device:
@@ -18,8 +22,8 @@ def choose_device(device: str = "auto") -> torch.device:
         device = "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
     try:
         chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=chosen).tolist()  # "meta" can be asked for, but computes nothing
+    except Exception as error:
         raise ValueError(
             f"The device {device!r} cannot be used here; use auto, cpu, cuda or mps."
         ) from error
@@ -57,6 +61,19 @@ class ProcessGroup:
             dist.broadcast_object_list(values, src=0, device=self.device)
         return values[0]
 
+    def first(self, work: Callable[[], T]) -> T:
+        """Rank 0 does this, for all: everybody gets what it found, or the error it met."""
+        found = error = None
+        if self.rank == 0:
+            try:
+                found = work()
+            except (ValueError, OSError) as met:
+                error = met
+        found, error = self.broadcast((found, error))
+        if error is not None:
+            raise error
+        return found
+
     def wait(self) -> None:
         if dist.is_initialized():
             dist.barrier()
@@ -73,10 +90,11 @@ def join_processes(device: str) -> Iterator[ProcessGroup]:
     if chosen.type == "cuda":
         chosen = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(chosen)
-    dist.init_process_group("nccl" if chosen.type == "cuda" else "gloo")
+    backend = "nccl" if chosen.type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=PATIENCE)
     try:
         yield ProcessGroup(rank, world, chosen)
-    except ValueError:
+    except (ValueError, OSError):
         if rank == 0:
             raise
         raise SystemExit(2) from None  # all processes find the same mistake; one of them says it

@@ -70,7 +70,17 @@ class Classifier:
     def logits(self, views: Sequence[View], attend: Attend | None = None) -> Tensor:
         """What the model says (B, classes) to pictures of one size, on the CPU."""
         pixels = torch.cat([to_tensor(view, self.preprocess) for view in views])
-        return self.model(pixels.to(self.device), attend).float().cpu()
+        logits = self.model(pixels.to(self.device), attend).float().cpu()
+        if not logits.isfinite().all():
+            raise ValueError(self.no_answer())
+        return logits
+
+    def no_answer(self) -> str:
+        """What to say when the answer is NaN or infinite, as finite weights can make it."""
+        return (
+            f"{self.name} computes numbers that are too large here, and its answer is none (NaN); its "
+            "weights are damaged or its training diverged. Use another checkpoint."
+        )
 
     def require_labels(self) -> None:
         if not self.labels:

@@ -20,6 +20,7 @@ from vit_demo.labels import short
 from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, SIGNED_MAPS, unknown_colours
 
 INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#2f6fde"
+CRISP_SIDE = 64  # pictures up to this side are shown with their pixels as blocks, and kept lossless
 Scale = tuple[float, float]
 
 

@@ -1,6 +1,7 @@
 """What a caller hands in, looked at before it meets a tensor: words instead of a broadcasting error."""
 
 import operator
+import unicodedata
 from collections.abc import Collection
 
 
@@ -11,6 +12,22 @@ def shown(value: object) -> str:
     except Exception:  # noqa: BLE001 (numbers of 5,000 digits refuse to be written)
         text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def printable(text: str) -> str:
+    """Text that does nothing to a terminal and fits into UTF-8: control characters, marks that turn
+    the direction of writing, and bytes of a file name that are no UTF-8, are written as escapes."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else escaped(c) for c in text
+    )
+
+
+def escaped(character: str) -> str:
+    """ "\\n", or "\\xe9" for a byte that was no UTF-8 (Python keeps those as U+DC80 to U+DCFF)."""
+    code = ord(character)
+    return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else ascii(character)[1:-1]
 
 
 def is_whole(value: object) -> bool:

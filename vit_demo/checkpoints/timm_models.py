@@ -167,6 +167,15 @@ def imagenet_labels(classes: int) -> list[str]:
     return ImageNetInfo(subset).label_descriptions() if subset else []
 
 
+def imagenet_synsets(classes: int) -> dict[str, int]:
+    """Synset, such as n02123045, -> class, of the ImageNet subset with so many classes; or nothing."""
+    from timm.data import ImageNetInfo, infer_imagenet_subset
+
+    subset = infer_imagenet_subset({"num_classes": classes})
+    names = ImageNetInfo(subset).label_names() if subset else []
+    return {synset: index for index, synset in enumerate(names)}
+
+
 # Which names there are
 
 

@@ -1,49 +1,127 @@
-"""vit-demo explain: pictures and numbers of one picture's maps."""
+"""vit-demo explain: one picture's maps as pictures and numbers, or a report on a whole folder."""
 
 import argparse
-from dataclasses import replace
+import glob
+import json
+import os
+import sys
+from dataclasses import asdict, replace
 
 from vit_demo.cli import flags
-from vit_demo.map_settings import CLASS_MAPS, FUSIONS
+from vit_demo.map_settings import CLASS_MAPS, FITS, FUSIONS
+
+OF_ONE = ("layer", "head", "query", "minus", "fusion", "residual", "discard", "below", "smooth",
+          "scale")  # fmt: skip
+OF_MANY = ("maps", "resume", "batch_size", "workers")
+MOST_ERRORS = 10  # that are printed; the report has them all
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    flags.add_picture(parser)
     add = parser.add_argument
+    add(
+        "images",
+        nargs="+",
+        metavar="IMAGE",
+        help="a picture; or a folder, a glob, several pictures",
+    )
+    flags.add_model(parser)
+    flags.add_out(parser)
+    add("--fit", default="crop", choices=FITS, help=flags.FIT_HELP)
+    add("--json", action="store_true", help="print the numbers as JSON")
+    add("--colours", default="inferno", metavar="NAME", help="inferno, viridis, ...")
+    add("--label", type=flags.label, help="also show what speaks for this label (name or number)")
+    add("--method", choices=CLASS_MAPS, help=f"the map of --label ({CLASS_MAPS[0]}); of a folder: the "
+        "map of each answer (rollout)")  # fmt: skip
+
+    add = parser.add_argument_group("one picture").add_argument
     add("--layer", type=int, default=-1, help="0 is the first, -1 the last (-1)")
     add("--head", type=head, default=None, metavar="all|N", help="0 is the first (all)")
     add("--query", type=flags.query, metavar="ROW,COL", help="ask this patch, not the answer")
-    add("--label", type=flags.label, help="also show what speaks for this label (name or number)")
     add("--minus", type=flags.label, metavar="LABEL",
         help="also show what speaks for --label rather than for this one")  # fmt: skip
-    add("--method", default=CLASS_MAPS[0], choices=CLASS_MAPS,
-        help=f"the map of --label ({CLASS_MAPS[0]})")  # fmt: skip
     add("--fusion", default="mean", choices=FUSIONS, help="over heads")
     add("--residual", type=float, default=0.5, help="share passed on unchanged (0.5)")
     add("--discard", type=float, default=0.0, help="share of weak links dropped (0)")
     add("--below", default="mean", choices=("mean", "same"),
         help="below a head: the mean of the heads, or the head of the same number")  # fmt: skip
-    add("--colours", default="inferno", metavar="NAME", help="inferno, viridis, ...")
     add("--smooth", action="store_true", help="interpolate between the patches")
     add("--scale", default="shared", choices=("shared", "own"),
         help="colours of the wall: one scale for all heads, or one for each")  # fmt: skip
+
+    add = parser.add_argument_group("a folder, a glob, several pictures").add_argument
+    add("--maps", action="store_true", help="also write the numbers of every picture's maps")
+    add("--resume", action="store_true", help="go on with the run in --out")
+    add("--batch-size", type=int, metavar="N", help="pictures in one pass (8; on a GPU 64)")
+    add("--workers", type=int, metavar="N", help="threads that work side by side (one a core)")
+    parser.set_defaults(usual={name: parser.get_default(name) for name in (*OF_ONE, *OF_MANY)})
 
 
 def head(text: str) -> int | None:
     return None if text == "all" else int(text)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int | None:
+    first = args.images[0]
+    many = len(args.images) > 1 or os.path.isdir(first)
+    many = many or (not os.path.lexists(first) and glob.has_magic(first))
+    for name in OF_ONE if many else OF_MANY:
+        if getattr(args, name) != args.usual[name]:
+            flag, goes = name.replace("_", "-"), "one picture" if many else "a folder"
+            raise ValueError(f"--{flag} goes with {goes}; leave it out, or give {goes}.")
+    return explain_many(args) if many else explain_one(args)
+
+
+def explain_many(args: argparse.Namespace) -> int:
+    """Print what came out; 2 if a file could not be used."""
+    from vit_demo.distributed import join_processes
+    from vit_demo.folders import explain_folder
+
+    method = args.method or ("rollout" if args.label is None else CLASS_MAPS[0])
+    with join_processes(args.device) as group:
+        args.device = str(group.device)
+        summary = explain_folder(
+            flags.load_classifier(args),
+            args.images,
+            args.out,
+            map=method,
+            label=args.label,
+            fit=args.fit,
+            maps=args.maps,
+            colours=args.colours,
+            resume=args.resume,
+            batch_size=args.batch_size,
+            workers=args.workers,
+            group=group,
+        )
+    if summary is None:  # another process tells
+        return 0
+    errors = list(summary.errors.items())
+    for name, error in errors[:MOST_ERRORS]:
+        print(f"vit-demo: {name}: {error}", file=sys.stderr)
+    if len(errors) > MOST_ERRORS:
+        more = len(errors) - MOST_ERRORS
+        print(f"vit-demo: {more:,} more could not be used; see the report", file=sys.stderr)
+    if args.json:
+        print(json.dumps(asdict(summary) | {"out": str(args.out)}, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(summary.lines))
+        print(f"{args.out}: report.html, answers.csv{', maps' if args.maps else ''}")
+    return 2 if errors else 0
+
+
+def explain_one(args: argparse.Namespace) -> None:
     from vit_demo import export, render
+    from vit_demo.files import make_folder
     from vit_demo.map_settings import MapSettings, unknown_colours
     from vit_demo.render import COLOUR_MAPS
 
+    (image,), method = args.images, args.method or CLASS_MAPS[0]
     if args.minus is not None and args.label is None:
         raise ValueError("--minus needs --label: say for which label rather than this one.")
     if args.colours not in COLOUR_MAPS:
         raise unknown_colours(args.colours)
     classifier = flags.load_classifier(args)
-    explanation = classifier.explain(args.image, args.fit)
+    explanation = classifier.explain(image, args.fit)
     label = None if args.label is None else explanation.label_index(args.label)
     minus = None if args.minus is None else explanation.label_index(args.minus)
     if minus is not None and minus == label:
@@ -77,17 +155,17 @@ def run(args: argparse.Namespace) -> None:
         "heads.png": render.wall(arrays["head_rollouts"], **wall),
         "rollout.png": render.overlay(picture, arrays["rollout"], **colours),
     }
-    about = export.description(explanation, settings, args.image)
+    about = export.description(explanation, settings, image)
     about["settings"]["head"] = args.head
     if label is not None:
         looks = {"colours": args.colours, "smooth": args.smooth}
-        wanted = replace(settings, map=args.method, label=label, **looks)
-        arrays[args.method] = export.shown_map(explanation, wanted).numpy()
-        of = about[f"{args.method}_of"] = {"label": explanation.labels[label], "index": label}
-        if args.method == "contribution":
+        wanted = replace(settings, map=method, label=label, **looks)
+        arrays[method] = export.shown_map(explanation, wanted).numpy()
+        of = about[f"{method}_of"] = {"label": explanation.labels[label], "index": label}
+        if method == "contribution":
             of["prefix"] = export.prefix_contribution(explanation, wanted)
-        drawn = export.class_map_picture(explanation, wanted, arrays[args.method])
-        pictures[f"{args.method}.png"] = drawn
+        drawn = export.class_map_picture(explanation, wanted, arrays[method])
+        pictures[f"{method}.png"] = drawn
     if minus is not None:
         wanted = replace(wanted, minus=minus)
         arrays["difference"] = export.shown_map(explanation, wanted).numpy()
@@ -95,7 +173,7 @@ def run(args: argparse.Namespace) -> None:
         pictures["difference.png"] = drawn
         about["minus"] = {"label": explanation.labels[minus], "index": minus}
 
-    args.out.mkdir(parents=True, exist_ok=True)
+    make_folder(args.out)
     for name, drawn in pictures.items():
         drawn.save(args.out / name)
     (args.out / "maps.npz").write_bytes(export.npz_bytes(arrays))

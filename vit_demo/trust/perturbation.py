@@ -24,7 +24,6 @@ the result is the same.
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,9 +35,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from tqdm import tqdm
 
+from vit_demo.checkpoints.timm_models import imagenet_synsets
 from vit_demo.distributed import ProcessGroup
 from vit_demo.explain import Classifier, Explanation
-from vit_demo.files import atomic_write, write_text
+from vit_demo.files import append_line, atomic_write, write_text
 from vit_demo.image import SUFFIXES, ImageError
 from vit_demo.trust import charts
 from vit_demo.trust.methods import METHODS, check_method
@@ -98,7 +98,8 @@ def perturbation_test(
     for path in mine:
         truth = truths.get(path.name)
         record = test_picture(classifier, path, truth, methods, batch_size, fit)
-        append(out / f"rows-{group.rank}.jsonl", record)
+        line = json.dumps(record, ensure_ascii=False)
+        append_line(out / f"rows-{group.rank}.jsonl", line)
     group.wait()
     if group.rank:
         return None
@@ -122,12 +123,9 @@ def pictures_in(folder: Path, limit: int | None) -> list[Path]:
 
 def synset_classes(pictures: list[Path], classifier: Classifier) -> dict[str, int]:
     """The true class of each picture, from the synset its name begins with."""
-    from timm.data import ImageNetInfo, infer_imagenet_subset
-
-    subset = infer_imagenet_subset({"num_classes": classifier.config.num_classes})
-    if not subset:
+    classes = imagenet_synsets(classifier.config.num_classes)
+    if not classes:
         raise ValueError("--labels-from-name is for models with ImageNet's labels; leave it out.")
-    classes = {synset: i for i, synset in enumerate(ImageNetInfo(subset).label_names())}
     truths = {}
     for path in pictures:
         synset = re.match(r"n\d{8}", path.name)
@@ -208,18 +206,6 @@ def begin(out: Path, settings: dict, resume: bool) -> dict[str, dict]:
                 f"({old.get(other[0])}); use the same one, or choose another --out."
             )
     return records
-
-
-def append(path: Path, record: dict) -> None:
-    """Add one line, whole: a line that a crash cut short before is closed and will be ignored."""
-    with open(path, "ab+") as file:
-        cut = False
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            cut = file.read(1) != b"\n"
-        file.write(b"\n" * cut + json.dumps(record, ensure_ascii=False).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def read_records(out: Path) -> dict[str, dict]:

@@ -25,12 +25,12 @@ from torch import Tensor
 from vit_demo.attention import attention_distance, attention_entropy
 from vit_demo.explain import Explanation, Query
 from vit_demo.map_settings import CLASS_MAPS
+from vit_demo.render import CRISP_SIDE
 from vit_demo.trust.methods import random_map
 
 HEADER = "explanation"  # the key of our own header in the metadata
 FULL_LIMIT = 8_000_000  # values of attention up to which all of it is sent
 FUSED_LIMIT = 2_000_000  # the same for the strongest and the weakest of the heads
-CRISP_SIDE = 64  # pictures up to this side are shown with their pixels as blocks, and kept lossless
 
 
 def payload(explanation: Explanation) -> bytes:
