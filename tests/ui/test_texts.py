@@ -8,7 +8,7 @@ from vit_demo.ui.texts import LANGUAGES, en
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("part", ["PAGE", "EXPLORER", "TRUST", "EXAMPLES"])
+@pytest.mark.parametrize("part", ["PAGE", "EXPLORER", "INSIDE", "TRUST", "EXAMPLES"])
 def test_every_text_is_translated(language, part):
     english, other = getattr(en, part), getattr(LANGUAGES[language], part)
     assert english.keys() == other.keys()

@@ -22,7 +22,7 @@ import gradio as gr
 
 from vit_demo.explain import Explanation
 from vit_demo.map_settings import FITS
-from vit_demo.ui import questions
+from vit_demo.ui import inside, questions
 from vit_demo.ui import server_functions as ask
 from vit_demo.ui.explorer import make_explorer
 from vit_demo.ui.html import (
@@ -70,6 +70,7 @@ def explorer_value(server: Server, id: str, explanation: Explanation) -> dict:
 
 TABS = {  # in their order
     "explore": Tab(explorer, explorer_value),
+    "inside": Tab(inside.make_tab, inside.tab_value),
     "trust": Tab(questions.make_tab, questions.tab_value),
 }
 

@@ -95,8 +95,13 @@ def without(explanation: Explanation, request: dict) -> dict:
 def know_classes(explanation: Explanation, labels: list[int]) -> None:
     """Let the explanation remember the maps of these classes, and forget the oldest others."""
     explanation.contribution(labels), explanation.relevance(labels)  # the others come with it
+    forget_classes(explanation, labels)
+
+
+def forget_classes(explanation: Explanation, but: list[int]) -> None:
+    """Forget the maps of the oldest classes, if there are many."""
     kept = explanation.class_vectors
-    for old in [label for label in list(kept) if label not in labels][
+    for old in [label for label in list(kept) if label not in but][
         : max(0, len(kept) - MOST_CLASSES)
     ]:
         kept.pop(old, None)

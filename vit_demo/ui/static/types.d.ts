@@ -1,6 +1,6 @@
 // The shapes of the page's data, for the type checker; browsers never see this file.
 
-type Codes = Uint8Array | Uint16Array | Float32Array;
+type Codes = Uint8Array | Int8Array | Uint16Array | Int16Array | Float32Array;
 type Vector = Float32Array;
 type Patch = [row: number, column: number];
 type Grid = [rows: number, columns: number];
@@ -316,4 +316,117 @@ interface Trust extends TrustSetup {
   waiting?: Timer;
   t: Translate;
   showAll: () => void;
+}
+
+/** What inside.py hands over once. */
+interface WalkSetup {
+  css: string;
+  texts: Record<string, Texts>;
+  sources: Record<number, Source[]>;
+}
+
+/** A piece of the project's own source; `marked` counts from 0. */
+interface Source {
+  file: string;
+  first: number;
+  lines: string[];
+  marked: number[];
+}
+
+/** `facts` of inside.py: the model's numbers. */
+interface Facts {
+  model: string;
+  classes: number;
+  size: [height: number, width: number];
+  channels: number;
+  patch: [number, number];
+  grid: Grid;
+  prefix: Record<string, number>;
+  tokens: number;
+  width: number;
+  layers: number;
+  heads: number;
+  units: number;
+  pool: string;
+  distilled: boolean;
+  pre_norm: boolean;
+  mean: number[];
+  std: number[];
+  each_with_each: boolean;
+  examples: number;
+}
+
+interface WalkChoice {
+  query: Patch | null;
+  layer: number;
+  head: number;
+  label: number | null;
+}
+
+/** Where the walk is put: who knows what is chosen, and has the picture. */
+interface WalkHost {
+  readonly id: string | null;
+  readonly choice: WalkChoice;
+  readonly pictures: {
+    picture: ImageBitmap;
+    grey: HTMLCanvasElement;
+    tables: Record<string, ColourTable>;
+    colours: string;
+    data: Payload;
+  };
+  choose: (changes: Partial<WalkChoice>) => void;
+  onChange: (then: () => void) => void;
+}
+
+/** A part that is asked for: its name, and what was chosen. */
+type Wish = [part: string, params: Record<string, any>];
+type PartAnswer = Record<string, any> & { arrays: Record<string, any> };
+
+/** What a step has put on the screen. */
+interface Built {
+  node: HTMLElement;
+  draw: (answers: PartAnswer[]) => void;
+}
+
+interface WalkStep {
+  name: string;
+  uses: string[];
+  onlyPatches?: boolean;
+  needsLabels?: boolean;
+  shapes: (facts: Facts, t: Translate) => [before: string, after: string];
+  needs: (walk: Walk) => Wish[];
+  guess: (
+    walk: Walk,
+    answers: PartAnswer[],
+  ) => { right: string; values: Record<string, any>; text?: string };
+  build: (walk: Walk) => Built;
+}
+
+/** Everything the tab Inside knows. */
+interface Walk extends Omit<WalkSetup, "css"> {
+  root: HTMLElement;
+  host: WalkHost;
+  ask: (request: object) => Promise<any>;
+  language: string;
+  ui: Elements;
+  id: string | null;
+  facts: Facts | null;
+  choice: WalkChoice | null;
+  step: number;
+  page: string;
+  ofPicture: Map<string, any>;
+  ofModel: Map<string, any>;
+  guesses: Map<string, string>;
+  folds: Set<string>;
+  local: Record<string, any>;
+  turn: number;
+  frame: number;
+  built: (Built & { needs: () => Wish[]; uses: string[]; onlyPatches?: boolean }) | null;
+  answers: PartAnswer[] | null;
+  t: Translate;
+  choose: (changes: Partial<WalkChoice>) => void;
+  say: (text: string) => void;
+  refresh: () => void;
+  redraw: () => void;
+  go: (step: number) => void;
 }

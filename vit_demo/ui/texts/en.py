@@ -11,8 +11,10 @@ PAGE = {
     "step_answer": "Answer",
     "tabs": "Ways to look at the picture",
     "tab_explore": "Explore",
+    "tab_inside": "Inside",
     "tab_trust": "Trust",
     "title_explore": "Where did each head look?",
+    "title_inside": "How does the model come to its answer?",
     "title_trust": "Can I trust this map?",
     "picture": "Your picture",
     "drop": "Drop a picture anywhere, paste it,\nor click here to choose one",
@@ -346,6 +348,410 @@ TRUST = {
     "without_nothing": "Nothing is switched off: this is the untouched answer.",
     "without_is": "Off: heads {heads}, layers {layers}, patches {patches}. Changes in points.",
     "fell_out": "Fell out of the ten: {labels}",
+}
+
+# The tab Inside. Letters are the paper's: N tokens of D numbers, h heads of d numbers, L layers.
+INSIDE = {
+    "empty": "Choose a picture in step 1: its way through the model appears here.",
+    "waiting": "The picture is on its way …",
+    "failed": "These numbers did not arrive. Try once more.",
+    "no_labels": "This model has no labels, so there is no head to ask and no answer to take apart. "
+    "Steps 1 to 8 are here; for 9 and 10 choose a model with labels at the top.",
+    "pages": "The walk, or the model alone",
+    "page_walk": "Ten steps",
+    "page_anatomy": "Anatomy",
+    "lead_walk": "From your picture to the answer in ten steps. Every number here is one that the model "
+    "really computed.",
+    "lead_anatomy": "What the model has learnt, whatever the picture.",
+    "rail": "The ten steps",
+    "group_in": "picture to tokens",
+    "group_layer": "in every layer, {layers} times",
+    "group_out": "to the answer",
+    "shape": "Shape",
+    "becomes": "becomes",
+    "back": "← Back",
+    "next": "Next →",
+    "keys": "The keys ← and → walk, too",
+    "guess": "Guess first:",
+    "right": "Right.",
+    "wrong": "Not quite.",
+    "just_show": "Just show me",
+    "secret": "Guess below first: this gives the answer away.",
+    "fold_idea": "Idea",
+    "fold_maths": "Maths",
+    "fold_code": "Code",
+    "source": "{file}, lines {first} to {last}",
+    "chosen": "Token",
+    "chosen_patch": "Patch",
+    "to_class_token": "class token",
+    "label": "Label",
+    "layer": "Layer",
+    "layer_less": "One layer down",
+    "layer_more": "One layer up",
+    "head": "Head",
+    "head_less": "The head before",
+    "head_more": "The next head",
+    "of": "{k} of {count}",
+    "head_k": "Head {k}",
+    "patch_at": "patch {row}, {col}",
+    "cls_token": "class token",
+    "dist_token": "distillation token",
+    "reg_token": "register",
+    "grid_keys": "Arrow keys move from patch to patch, Enter chooses one.",
+    "strip_keys": "Arrow keys move from number to number.",
+    "cell_keys": "Arrow keys move from cell to cell.",
+    "zoom_keys": "One patch. Arrow keys move from pixel to pixel.",
+    "ledger_keys": "The ledger: rows are layers, columns are heads. Arrow keys move from cell to cell.",
+    "click_patch": "Click a patch to choose it; it stays chosen in all steps and in Explore.",
+    "sum_of": "sum of {count} products",
+    "bias": "bias",
+    "length": "length",
+    "share": "share",
+    # 1
+    "name_pixels": "Pixels",
+    "title_pixels": "Pixels become numbers around zero",
+    "say_pixels": "The crop of {H} × {W} pixels becomes {C} planes of numbers with the mean colour "
+    "taken away: a network learns best from numbers around zero.",
+    "bytes": "bytes",
+    "crop": "What the model sees",
+    "one_patch": "One patch: {C} × {p} × {q} numbers",
+    "patch_colour": "in colour",
+    "red": "red",
+    "green": "green",
+    "blue": "blue",
+    "grey": "grey",
+    "point_pixel": "Point at a pixel of the patch.",
+    "channel": "channel",
+    "byte": "byte",
+    "normalised": "normalised",
+    "black": "black",
+    "white": "white",
+    "guess_pixels": "Why is black not 0?",
+    "guess_pixels_a": "Because black lies below the mean colour, and the mean was taken away",
+    "guess_pixels_b": "Because black pixels are lost when the picture is resized",
+    "guess_pixels_c": "Because a network cannot multiply with 0",
+    "guess_pixels_answer": "Zero is the mean colour of the training pictures (bytes {mean}). So black "
+    "becomes {black}, and white {white}.",
+    "idea_pixels": "A picture is a table of bytes from 0 to 255. Weights are small numbers of both signs, "
+    "so the bytes are first divided by 255, then the mean of the training pictures is subtracted and the "
+    "result divided by their spread, channel by channel. The same two numbers are used for every picture, "
+    "so nothing of the picture is lost.",
+    "maths_pixels": "v is a byte; μ and σ are mean and standard deviation of the channel over the training "
+    "pictures. There are {C} channels, so {C} pairs of them.",
+    # 2
+    "name_patches": "Patches",
+    "title_patches": "Patches become vectors",
+    "say_patches": "The picture is cut into {n} patches, and each patch of {C} × {p} × {q} = {pixels} "
+    "numbers is projected to {D}: a transformer works on a list of vectors, not on a picture.",
+    "cut": "Cut into patches",
+    "two_ways": "The {D} numbers of this patch, made in two ways",
+    "by_convolution": "convolution",
+    "by_unfold": "unfold + linear",
+    "output_number": "Number {k} of the patch: by convolution",
+    "and_unfold": "and by unfold + linear",
+    "largest_difference": "Largest difference between the two, over all {n} patches:",
+    "opened": "Number {k}, opened (click another one in a strip)",
+    "pixel_values": "pixels",
+    "kernel": "kernel",
+    "products": "products",
+    "point_cell": "Point at a cell to see its two factors.",
+    "filters": "What the kernels look for",
+    "filters_about": "The {D} kernels as principal components: the directions in which they differ most, "
+    "each with its share of the variance. These are not single filters.",
+    "guess_patches": "A convolution, and cutting out each patch and multiplying it with a matrix: how far "
+    "apart are the results?",
+    "guess_patches_a": "A few percent apart",
+    "guess_patches_b": "Equal, but for rounding",
+    "guess_patches_c": "Entirely different",
+    "guess_patches_answer": "The largest difference over all {n} × {D} numbers is {difference}, which is "
+    "rounding. A convolution whose stride is its size meets every patch exactly once: the same products, "
+    "the same sums.",
+    "idea_patches": "A word is a token; here a patch is one. Each of the {D} numbers answers one question "
+    "about the patch: how much is there of a certain edge, colour or texture? The question is a kernel of "
+    "the same size as the patch; the answer is the sum of kernel times patch. All patches are asked the "
+    "same {D} questions.",
+    "maths_patches": "x_i is patch i as {pixels} numbers, E a matrix of {pixels} × {D}, b the bias. The "
+    "second line is one number of the result: over channels c and the pixels u, v of the patch.",
+    # 3
+    "name_embedding": "Tokens",
+    "title_embedding": "A class token and positions",
+    "say_embedding": "Tokens that belong to no patch come first (here {P}), to collect the answer, and every "
+    "token gets a learned position added, because attention by itself knows no order.",
+    "say_embedding_none": "Each patch gets a learned position added, because attention by itself knows no "
+    "order. This model has no class token: in the end the mean of all patches answers.",
+    "lengths": "Length of the vectors",
+    "length_patch": "patch",
+    "length_position": "position",
+    "length_sum": "sum",
+    "cosines": "How alike are two positions?",
+    "centred": "mean of all positions removed",
+    "cosines_about": "Point at a patch: red patches have a position like its own, blue ones the opposite.",
+    "cosines_click": "Click a patch: red patches have a position like its own, blue ones the opposite.",
+    "cosine_of": "Cosine of {a} and {b}:",
+    "shuffle_logits": "as it is",
+    "shuffle_with_positions": "shuffled, each patch with its position",
+    "shuffle_without_positions": "shuffled, the positions stay",
+    "shuffle_features": "This model has no labels; with their positions, its features differ by "
+    "{difference} at most.",
+    "guess_embedding": "All patches are shuffled, but each keeps its own position vector. What does the "
+    "model answer?",
+    "guess_embedding_a": "Nonsense: the picture is destroyed",
+    "guess_embedding_b": "The same label, but less surely",
+    "guess_embedding_c": "Exactly the same",
+    "guess_embedding_answer": "The same, up to {difference}, which is rounding: attention looks at all "
+    "tokens at once, in no order. The order is in the positions alone; without them it is another picture.",
+    "idea_embedding": "Attention treats its tokens as a bag: swap two, and nothing changes. So where a "
+    "patch was must be written into the patch itself. The model learns a vector for every place and adds "
+    "it. Nobody told it that the places form a grid: that neighbours get similar vectors, it found out by "
+    "itself.",
+    "maths_embedding": "E_pos has one row for each of the {N} tokens ({P} extra, {n} patches) and {D} "
+    "columns. It is learned, and the same for every picture.",
+    # 4
+    "name_norm": "LayerNorm",
+    "title_norm": "LayerNorm: every token on the same scale",
+    "say_norm": "Before attention, each token is brought to mean 0 and deviation 1 over its {D} numbers, "
+    "so that only its direction counts and not its length.",
+    "one_token": "The chosen token, number by number",
+    "norm_before": "before",
+    "norm_standard": "mean 0, deviation 1",
+    "norm_after": "× weight + bias",
+    "before": "Before",
+    "then": "Then",
+    "mean": "mean",
+    "deviation": "deviation",
+    "point_number": "Point at a number to see how it is made.",
+    "length_now": "Length of every token here",
+    "lengths_layers": "Lengths over the layers",
+    "after_layer": "after layer",
+    "legend_chosen": "{token}",
+    "legend_median": "median",
+    "legend_range": "shortest to longest",
+    "legend_long": "unusually long",
+    "marked": "{count} times a token is longer than {times} times the median of its layer: marked in red. "
+    "Large models park information in such tokens.",
+    "marked_none": "No token is longer than {times} times the median of its layer.",
+    "guess_norm": "One token is ten times as long as its neighbours. How long is it after LayerNorm, before "
+    "weight and bias?",
+    "guess_norm_a": "Ten times as long",
+    "guess_norm_b": "As long as all the others",
+    "guess_norm_c": "Zero",
+    "guess_norm_answer": "Each token is divided by its own deviation. Here lengths go from {low} to {high} "
+    "before, and all are √D = {root} after.",
+    "idea_norm": "Layer after layer adds to a token, and tokens grow at different speeds. LayerNorm lets "
+    "attention and MLP see all of them on one scale. The token itself is not changed: the norm stands on "
+    "the branch, the stream goes on as it was.",
+    "maths_norm": "μ and σ are taken over the {D} numbers of one token; γ and β are learned, {D} numbers "
+    "each. ε keeps σ from being 0.",
+    # 5
+    "name_qkv": "q, k, v",
+    "title_qkv": "Queries, keys and values",
+    "say_qkv": "Every token asks a question (q), offers a key (k) and has something to hand over (v), "
+    "{d} numbers each in every head; where query and key agree, the score is high.",
+    "scores": "Score of every token",
+    "strip_q": "Query of the chosen token.",
+    "strip_k": "Key of the token under the pointer.",
+    "strip_product": "Their products.",
+    "strip_v": "Value of the chosen token.",
+    "point_token": "Point at a patch: its key against the chosen token's query. Click to choose.",
+    "point_product": "Point at a number to see its two factors.",
+    "score_of": "is the score of {token}",
+    "guess_qkv": "Why is the sum divided by √d?",
+    "guess_qkv_a": "So that scores do not grow with the number of products",
+    "guess_qkv_b": "So that the scores add up to 1",
+    "guess_qkv_c": "So that it is faster",
+    "guess_qkv_answer": "A sum of {d} products of numbers of size 1 is of size √{d} = {root}. Undivided, the "
+    "softmax would give nearly everything to one token, and learning would stop.",
+    "idea_qkv": "Think of a library: the query is what you look for, the keys are the words on the backs of "
+    "the books, the values are what stands in them. Three matrices make them out of the same token. Every "
+    "head has its own matrices, so every head can look for something else.",
+    "maths_qkv": "Each head has d = D / h = {D} / {h} = {d} numbers for q, k and v. s_ij is the score of "
+    "token j for token i: {N} × {N} scores in each of {h} heads.",
+    # 6
+    "name_softmax": "Softmax",
+    "title_softmax": "Softmax: scores become shares",
+    "say_softmax": "The scores of one token become {N} shares that add up to 1: this is its attention, and "
+    "it is what the maps in Explore show.",
+    "shares": "Attention of the chosen token",
+    "token": "token",
+    "score": "score",
+    "exponential": "exponential",
+    "all_tokens": "all {count} tokens",
+    "entropy": "Entropy",
+    "bits_of": "bits, of {most} at most",
+    "temperature": "temperature",
+    "plus_ten": "add 10 to every score",
+    "point_share": "Point at a patch to find it in the table.",
+    "guess_softmax": "What if every score grows by 10?",
+    "guess_softmax_a": "All shares grow",
+    "guess_softmax_b": "Nothing changes",
+    "guess_softmax_c": "The largest takes everything",
+    "guess_softmax_answer": "Each exponential grows by the same factor e¹⁰ = {factor}, and so does their "
+    "sum. Only differences between scores count. Try it with the box above.",
+    "idea_softmax": "Exponentials make everything positive and stretch differences: one point more is 2.7 "
+    "times the weight. Dividing by the sum makes shares. Temperature divides the scores first: cold, and the "
+    "winner takes all; hot, and everybody gets the same. The model was trained at temperature 1.",
+    "maths_softmax": "Row i of A is the attention of token i. In the table the largest score is subtracted "
+    "before exp, as in the code that runs: the shares are the same, and nothing overflows. H is the entropy: "
+    "0 bits if one token gets all, log₂ {N} if all get the same.",
+    # 7
+    "name_heads": "Heads",
+    "title_heads": "A weighted sum, in every head",
+    "say_heads": "Each token takes from every other its value, as much as the attention says; then all "
+    "{h} heads write what they found into the token.",
+    "added_so_far": "Added so far",
+    "added": "tokens added",
+    "added_of": "{k} of {count} tokens,",
+    "of_attention": "of the attention, length",
+    "of_length": "of",
+    "running_sum": "A v so far",
+    "own_value": "value of one token",
+    "value_length": "a value of length",
+    "what_heads_write": "What each head writes",
+    "what_heads_write_about": "Above, where a head looks; the bar is the length of what it adds to the "
+    "token, A v W_o. Bright is not the same as important.",
+    "brightest": "brightest",
+    "writes": "writes",
+    "together": "All heads together add a vector of length",
+    "together_about": "(with the projection's bias, {bias}): parts may point against each other.",
+    "guess_heads": "Does the head with the brightest patch add most to the token?",
+    "guess_heads_a": "Yes, always",
+    "guess_heads_b": "Not necessarily",
+    "guess_heads_c": "No, never",
+    "guess_heads_same": "Here it happens to: head {bright} has the brightest patch ({peak}) and writes most "
+    "({length}). But what is written depends on the values, too: try another layer.",
+    "guess_heads_other": "Here head {bright} has the brightest patch ({peak}), but writes only {own}; head "
+    "{long} writes most, {length}. What is written depends on the values and on W_o, too.",
+    "idea_heads": "Attention only says from where. What is moved are the values: slide through the tokens, "
+    "largest share first, and watch the sum grow. Often a few tokens make nearly all of it. A head may look "
+    "at something with all its attention and find a value of almost nothing there.",
+    "maths_heads": "The inner sum is what head h saw: {d} numbers. W_o has {d} rows of {D} numbers for each "
+    "head, so each head writes into all {D} numbers of the token.",
+    # 8
+    "name_mlp": "MLP",
+    "title_mlp": "Residual stream and MLP",
+    "say_mlp": "What attention and the MLP find is added to the token, never put in its place: the token is "
+    "a stream that runs through all {L} layers.",
+    "vectors": "The token as an arrow, and what is added",
+    "part_stream": "stream",
+    "part_attention": "attention's part",
+    "part_mlp": "MLP's part",
+    "cosine_stream_attention": "cosine of stream and attention's part",
+    "cosine_both_mlp": "cosine of stream + attention and MLP's part",
+    "cosine_attention_mlp": "cosine of attention's and MLP's part",
+    "over_layers": "Lengths in all layers",
+    "units": "The MLP's units",
+    "active": "Above zero, of {count} units",
+    "units_about": "The five units that add most to the chosen token, each with its activation over the "
+    "patches: what does it look for?",
+    "unit": "Unit {unit}",
+    "activation": "activation",
+    "guess_mlp": "How long is what this layer adds, compared with what was there before?",
+    "guess_mlp_a": "Shorter",
+    "guess_mlp_b": "About as long",
+    "guess_mlp_c": "Longer",
+    "guess_mlp_answer": "In layer {layer} attention and MLP together add {added} to a stream of {stream}: "
+    "{ratio} times as much.",
+    "idea_mlp": "Attention moves information between tokens; the MLP thinks about each token alone. Each of "
+    "its {units} units asks whether a pattern is there, and if so, writes something. Because everything is "
+    "added, later layers can still read what earlier ones wrote, and a layer that has nothing to say can "
+    "stay silent.",
+    "maths_mlp": "W₁ has {D} × {units} weights, W₂ {units} × {D}. The angles in the drawing are the true "
+    "angles between neighbouring arrows; in {D} dimensions there is room for all of them.",
+    # 9
+    "name_layers": "Layers",
+    "title_layers": "Layer by layer",
+    "say_layers": "Steps 4 to 8 are repeated {L} times. What would the head answer after each layer, and who "
+    "brought how much to the final answer?",
+    "caution": "Read with care: only the last layer was trained to answer. Earlier ones are asked here with "
+    "a head that was never made for them.",
+    "lens": "Rank of the final answer",
+    "first_after": "What would come first",
+    "before_all": "before",
+    "after": "layer {layer}",
+    "rank": "rank",
+    "rank_is": "{label}: rank {rank}, {share}",
+    "legend_answer": "“{label}”",
+    "legend_random": "random weights, their own answer “{label}”",
+    "ledger": "The ledger of “{label}”: who added what to its logit",
+    "ledger_about": "Rows are layers, columns heads, then the bias and the MLP. Red adds, blue takes away. "
+    "The last norm's deviation is fixed at its value in this pass; then the logit is a sum, exactly.",
+    "bias_short": "b",
+    "projection_bias": "the projection's bias",
+    "point_ledger": "Point at a cell.",
+    "adds": "Layer {layer}, {part}: {value} to the logit of “{label}”",
+    "embedding": "embedding",
+    "all_heads": "heads",
+    "biases": "biases",
+    "constant": "constant",
+    "is_logit": "The logit of “{label}”:",
+    "guess_layers": "Would a model with random weights seem to find its own answer layer by layer, too?",
+    "guess_layers_a": "Yes, its curve ends at rank 1, too",
+    "guess_layers_b": "No, its curve stays flat",
+    "guess_layers_answer": "The dashed curve has random blocks. Its own answer, “{answer}”, starts at rank "
+    "{first}, is at {middle} half way, and at 1 in the end. A curve that rises is no proof of thinking: the "
+    "stream changes little from layer to layer, so the last layers always look like the end.",
+    "idea_layers": "Because every layer only adds, the stream can be read at any time with the same head: "
+    "that is the logit lens. And because the answer is read from a sum, each part of the sum can be asked "
+    "how much it brought: that is the ledger. Parts can cancel; a large entry is not a cause by itself. "
+    "Trust asks what happens without it.",
+    "maths_layers": "o is what a head adds to the token that answers, m what an MLP adds, σ the deviation "
+    "of the last norm in this pass, w_c the head's weights of label c. There are {L} × {h} heads and {L} "
+    "MLPs.",
+    # 10
+    "name_answer": "Answer",
+    "title_answer": "The answer, and back",
+    "say_answer": "The last token is multiplied with one row of weights for each of the {classes} labels; "
+    "softmax makes probabilities of the sums. Then the way back: which patches brought them?",
+    "answer_products": "The products of the features and the label's weights.",
+    "logit_of": "The logit of “{label}”: {count} products",
+    "point_feature": "Point at a number to see its two factors.",
+    "the_logit": "is the logit of “{label}”",
+    "to_probabilities": "From logits to probabilities",
+    "logit": "logit",
+    "probability": "probability",
+    "the_rest": "The other {count} labels share {share}.",
+    "all_one": "Together they are 100 %.",
+    "class_map": "And back: the class map",
+    "point_map": "Point at a patch: how much it adds to log p of “{label}”.",
+    "patch_adds": "{patch}: {value} to log p",
+    "and_back": "The same steps, walked backwards, give each patch a share of log p: red patches speak for "
+    "the label, blue ones against it. Such a map may be false; it has to pass a test.",
+    "to_trust": "Put it to the test",
+    "to_explore": "Open it in Explore",
+    "guess_answer": "The map is bright on a patch. Is that proof that the model needs this patch?",
+    "guess_answer_a": "Yes, bright means needed",
+    "guess_answer_b": "Yes, if the picture looks convincing",
+    "guess_answer_c": "No, one has to take the patch away and look",
+    "guess_answer_answer": "A map is a claim. Take the marked patches away: if the label falls no faster "
+    "than with random patches, the map is worth nothing here. Trust does just that.",
+    "idea_answer": "The head knows one direction for each label. The logit is how far the token points that "
+    "way, and the softmax compares all labels. Nothing here says “I do not know”: the probabilities add up "
+    "to 1, even for a picture of something the model has never seen.",
+    "maths_answer": "y is the token that answers, after the last norm: {D} numbers. W has one column for "
+    "each of the {classes} labels.",
+    # Anatomy
+    "title_anatomy": "Anatomy of the model",
+    "say_anatomy": "What {model} is like, from its weights and from how it looks at the example pictures.",
+    "mean_coming": "Mean over {count} of {all} example pictures so far …",
+    "mean_of": "Attention is the mean over the {all} example pictures, not over a data set.",
+    "mean_all_heads": "Mean of all heads",
+    "uniform": "uniform attention",
+    "bits": "bits",
+    "head_value": "Layer {layer}, head {head}: {value} {unit}",
+    "anatomy_distance": "How far does each head look?",
+    "anatomy_distance_about": "One dot a head: the mean distance between a patch and the patches it looks "
+    "at. On the dashed line a head would look everywhere alike.",
+    "axis_distance": "pixels",
+    "anatomy_entropy": "How widely does each head look?",
+    "anatomy_entropy_about": "One dot a head: the mean entropy of its attention over the patches. Low is a "
+    "narrow look.",
+    "axis_entropy": "bits",
+    "anatomy_positions": "Positions",
+    "anatomy_positions_about": "Each small map is one patch: how alike its position is to all others. Red "
+    "is alike, blue opposite.",
+    "anatomy_filters": "Filters",
+    "anatomy_filters_about": "Principal components of the patch embedding, with their share of the variance. "
+    "These are not single filters.",
 }
 
 EXAMPLES = {

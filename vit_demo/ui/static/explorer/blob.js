@@ -2,7 +2,13 @@
 // The explorer's data as they come from the server: a safetensors file with one explanation.
 
 /** @type {Record<string, new (buffer: ArrayBuffer, offset: number, count: number) => Codes>} */
-const TYPES = { U8: Uint8Array, U16: Uint16Array, F32: Float32Array };
+const TYPES = {
+  U8: Uint8Array,
+  I8: Int8Array,
+  U16: Uint16Array,
+  I16: Int16Array,
+  F32: Float32Array,
+};
 
 /** A safetensors file: the header's length, the header as JSON, the arrays. What `payload.py` says
  * about the picture stands in the header's metadata.

@@ -3,6 +3,7 @@
 
 import { drawMap, fitCanvas, scaleAround, scaleOf } from "../explorer/draw.js";
 import { el } from "../explorer/elements.js";
+import { svg } from "../svg.js";
 
 /** The picture in grey with a map over it, on a canvas of its own.
  * @param {Trust} trust
@@ -55,19 +56,6 @@ export function meter(score, band) {
     el("i"),
     el("b"),
   );
-}
-
-const SVG = "http://www.w3.org/2000/svg";
-
-/**
- * @param {string} tag
- * @param {Record<string, any>} [options]
- * @param {...(Node | string)} children */
-function svg(tag, options = {}, ...children) {
-  const node = document.createElementNS(SVG, tag);
-  for (const [key, value] of Object.entries(options)) node.setAttribute(key, value);
-  node.append(...children);
-  return node;
 }
 
 /** Deletion and insertion against the band of random orders; all at the same shares of patches left.
