@@ -3,6 +3,7 @@
 from vit_demo.checkpoints.checkpoint import (
     LONGEST_NAME,
     Checkpoint,
+    about_embedded,
     load_checkpoint,
     save_checkpoint,
 )
@@ -16,6 +17,7 @@ __all__ = [
     "SUFFIXES",
     "Checkpoint",
     "CheckpointError",
+    "about_embedded",
     "embedded",
     "example_path",
     "load_checkpoint",

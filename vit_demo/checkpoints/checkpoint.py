@@ -8,9 +8,11 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -161,6 +163,13 @@ def load_file(path: Path, arch: str | None = None) -> Checkpoint:
             "save it again with one label a class."
         )
     return Checkpoint(path.stem, fill(config, weights, path.name), labels, preprocess)
+
+
+@cache
+def about_embedded(name: str) -> dict:
+    """How an embedded model describes itself (config, labels, preprocess), without its weights."""
+    with safe_open(embedded()[name], framework="pt") as file:
+        return json.loads(file.metadata()[METADATA_KEY])
 
 
 def check_description(config: ViTConfig, preprocess: Preprocess) -> None:

@@ -6,6 +6,7 @@ says why not and what works without it.
 
 import errno
 import hashlib
+import math
 import os
 import re
 import threading
@@ -19,6 +20,9 @@ from vit_demo.embedded import embedded
 HUB_FILES = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors")
 HUB_SECONDS = 5  # how long the hub may take to answer before we say that it does not
 STALL_SECONDS = 8  # how long a download may stand still
+ASK_AGAIN_SECONDS = 20  # how long the hub's answer to `can_download` is believed
+ANSWERS: dict[str, tuple[float, bool]] = {}  # of a repository: when, and what
+DOWNLOADS: dict[str, "Download"] = {}  # that run now, by the model's name
 
 
 def find_weights(name: str, cfg: dict) -> Path:
@@ -74,11 +78,35 @@ def intact(path: Path) -> bool:
     return fine
 
 
+def can_download(repo: str) -> bool:
+    """Would the hub give the weights now? Its answer is believed for a while."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    asked, answer = ANSWERS.get(repo, (-math.inf, False))
+    if time.monotonic() - asked < ASK_AGAIN_SECONDS:
+        return answer
+    try:
+        get_hf_file_metadata(hf_hub_url(repo, HUB_FILES[0]), timeout=HUB_SECONDS)
+        answer = True
+    except Exception:  # noqa: BLE001 (offline, silent, refused, away: all of them mean no)
+        answer = False
+    ANSWERS[repo] = time.monotonic(), answer
+    return answer
+
+
+def downloaded(name: str) -> tuple[int, int] | None:
+    """How many bytes of a timm model have come, and of how many; None if it is not on its way, or
+    nobody knows yet how large it is."""
+    watched = DOWNLOADS.get(name)
+    return (watched.most, watched.total) if watched and watched.total else None
+
+
 def download(repo: str, name: str) -> Path:
     """Fetch the weights, with a progress bar, or say in seconds that they cannot be had."""
     silent = "the model hub cannot be reached"
+    watched = DOWNLOADS[name] = Download(repo)
     try:
-        path = Download(repo).wait()
+        path = watched.wait()
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise CheckpointError(
@@ -86,6 +114,8 @@ def download(repo: str, name: str) -> Path:
         ) from error
     except Exception as error:  # the hub's client has many kinds, by version and transport
         raise CheckpointError(offline_message(name, silent)) from error
+    finally:
+        DOWNLOADS.pop(name, None)
     if path is None:
         raise CheckpointError(offline_message(name, f"the model hub has no weights in {repo}"))
     if not intact(path):
@@ -104,6 +134,7 @@ class Download:
     def __init__(self, repo: str):
         self.repo = repo
         self.most, self.moved = 0, time.monotonic()  # bytes so far, and when there were more
+        self.total = 0  # bytes of the file, once the hub has said it
         self.given_up = False
         self.path, self.error = None, None
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -128,7 +159,8 @@ class Download:
             for filename in HUB_FILES:
                 self.moved = time.monotonic()
                 try:  # without this question, the client would ask for minutes
-                    get_hf_file_metadata(hf_hub_url(self.repo, filename), timeout=HUB_SECONDS)
+                    url = hf_hub_url(self.repo, filename)
+                    self.total = get_hf_file_metadata(url, timeout=HUB_SECONDS).size or 0
                 except EntryNotFoundError:
                     continue
                 options = {"etag_timeout": HUB_SECONDS, "tqdm_class": self.progress_bar()}

@@ -5,6 +5,7 @@ parameter names. What is not a plain ViT is refused with the reason.
 """
 
 import difflib
+import threading
 from functools import cache
 
 import torch
@@ -40,7 +41,13 @@ def build_timm(name: str, **options) -> torch.nn.Module:
     if not options and not timm.models.is_model_pretrained(name):
         raise CheckpointError(f"timm has no weights for {name}; try {nearest(name)}.")
     with torch.device("meta"):
-        return timm.create_model(name, **options)
+        return timm.create_model(name, weight_init="skip", **options)
+
+
+@cache
+def parameter_count(name: str) -> int:
+    """How many numbers this timm model has: four bytes each, in the file that is downloaded."""
+    return sum(parameter.numel() for parameter in build_timm(name).parameters())
 
 
 def pretrained_tags(arch: str) -> list[str]:
@@ -61,7 +68,8 @@ def reason_against(arch: str) -> str | None:
         family = module.rpartition(".")[2]
         return NOT_PLAIN.get(family, f"is not a plain ViT (timm keeps it in {family}.py)")
     with torch.device("meta"):
-        model = timm.create_model(arch, depth=1)  # one block shows how all are made
+        # One block shows how all are made; there is nothing to initialise.
+        model = timm.create_model(arch, depth=1, weight_init="skip")
     if type(model) not in (vision_transformer.VisionTransformer, deit.VisionTransformerDistilled):
         return f"is a {type(model).__name__}, not a plain ViT"
     block = model.blocks[0]
@@ -179,9 +187,17 @@ def imagenet_synsets(classes: int) -> dict[str, int]:
 # Which names there are
 
 
-@cache
+LOOKING = threading.Lock()  # who comes while somebody looks waits for that
+
+
 def supported_timm() -> dict[str, int]:
     """Every timm checkpoint that can be loaded, with its number of labels (0: for maps only)."""
+    with LOOKING:
+        return look_through_timm()
+
+
+@cache
+def look_through_timm() -> dict[str, int]:
     import timm
 
     names = {}
@@ -190,6 +206,13 @@ def supported_timm() -> dict[str, int]:
         if cfg.hf_hub_id and reason_against(name.partition(".")[0]) is None:
             names[name] = cfg.num_classes if imagenet_labels(cfg.num_classes) else 0
     return names
+
+
+def repository(name: str) -> str | None:
+    """Where the hub keeps a timm checkpoint; some share one."""
+    import timm
+
+    return timm.models.get_pretrained_cfg(name).hf_hub_id
 
 
 def nearest(name: str) -> str:

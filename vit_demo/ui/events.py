@@ -8,12 +8,15 @@ Layer, head, patch and all other settings of the explorer never come here: the b
 import base64
 import logging
 import time
+from collections import OrderedDict
+from concurrent.futures import wait
 from pathlib import Path
 from types import SimpleNamespace
 
 import gradio as gr
 
 from vit_demo.checkpoints import CheckpointError, example_path
+from vit_demo.checkpoints.hub import downloaded
 from vit_demo.image import ImageError
 from vit_demo.map_settings import FITS, settings_in_link
 from vit_demo.ui.guard import was_sent
@@ -21,14 +24,16 @@ from vit_demo.ui.html import (
     EXAMPLES,
     answer_html,
     bar_value,
+    model_html,
     picture_value,
     strip_html,
     take_html,
 )
-from vit_demo.ui.layout import TABS, nothing, speak
-from vit_demo.ui.models import kind_of
+from vit_demo.ui.layout import TABS, chooser, nothing, speak
+from vit_demo.ui.limits import MOST_SESSIONS
+from vit_demo.ui.models import kind_of, size_text, title_of
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import language_of, one_sentence, words
+from vit_demo.ui.texts import LANGUAGES, language_of, one_sentence, words
 
 log = logging.getLogger("vit_demo")
 
@@ -36,51 +41,71 @@ log = logging.getLogger("vit_demo")
 def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) -> None:
     """What happens when."""
 
+    wishes: OrderedDict[str, object] = OrderedDict()  # which model each visitor wished for last
+
     def start(place: dict):
         """A visitor arrives, perhaps with a link, or goes back: language, model, picture, fit and
         settings. An upload comes back if it is still here."""
-        asked = (place or {}).get("parameters") or {}
-        language = language_of(asked.get("lang") or (place or {}).get("language"))
+        place = place if isinstance(place, dict) else {}
+        asked = place.get("parameters")
+        asked = asked if isinstance(asked, dict) else {}
+        asked = {name: value for name, value in asked.items() if isinstance(value, str)}
+        language = language_of(asked.get("lang") or str(place.get("language")))
         model = asked.get("model") or default
         known = [name for names in EXAMPLES.values() for name in names]
         example = asked.get("example") if asked.get("example") in known else known[0]
-        changes = speak(ui, server, language, None)
-        changes[ui.model]["value"] = model
+        # While a model is downloaded, the first one is there to be looked at.
+        ready = default if model == default or not server.is_here(model) else ""
+        settings = settings_in_link(asked)
+        changes = speak(ui, server, language, default, None)
+        changes[ui.model] = gr.update(value=model, **chooser(server, model, language))
         changes[ui.fit]["value"] = asked.get("fit") if asked.get("fit") in FITS else "crop"
         changes |= {
             ui.source: f"example {example} {time.time()}",  # always another one: look again
-            ui.ready: default if model == default else "",
-            ui.wish: settings_in_link(asked) or None,
+            ui.ready: ready,
+            ui.wish: {"model": model, "settings": settings} if settings else None,
         }
-        upload = (place or {}).get("upload")
+        upload = place.get("upload")
         if isinstance(upload, str) and was_sent(upload) and Path(upload).is_file():
             changes[ui.source] = f"picture {time.time()}"
             changes[ui.picture]["value"] = {"path": upload}
         return changes
 
-    def load(model: str | None, ready: str, language: str):
-        """Another model. If it cannot be had, the page stays as it was and says why."""
-        model, kept = (model or "").strip(), ready or default
+    def load(model: str | None, ready: str, language: str, request: gr.Request):
+        """Another model. Who wishes for a third one while it comes gets that. If it cannot be had,
+        the page stays as it was and says why, until another one is chosen."""
+        mine = wishes[request.session_hash] = object()
+        wishes.move_to_end(request.session_hash)
+        while len(wishes) > MOST_SESSIONS:
+            wishes.popitem(last=False)
+        model, kept = str(model or "").strip(), ready or default
+        news, job = None, None
         if model in ("", ready):
-            yield {ui.model: kept, ui.ready: kept}
+            model = kept
+        elif model not in server.models:
+            job = server.fetch(model)
+        while job and not job.done() and wishes.get(request.session_hash) is mine:
+            latest = on_its_way(model)
+            if latest != news:
+                yield {ui.knows: gr.update(news=latest)}
+            news = latest
+            wait([job], timeout=0.25)
+        if wishes.get(request.session_hash) is not mine:
             return
-        text = words(language)
-        if model not in server.models:
-            loading = text["loading"].format(name=model)
-            yield {ui.message: loading}
         try:
-            server.models.get(model)
-            yield {ui.ready: model, ui.message: ""}
-            return
+            if job:
+                job.result()
+            news = None
         except (CheckpointError, ValueError) as error:
-            reason = one_sentence(error)
+            news, model = cannot_be_had(model, one_sentence(error), kept), kept
         except Exception:
             log.exception("loading %s", model)
-            reason = text["failed_model"].format(name=model)
-        if "hub cannot be reached" in reason:
-            reason = text["hub"].format(name=model)
-        sentence = f"{reason} {text['model_kept'].format(kept=kept)}".strip()
-        yield {ui.model: kept, ui.ready: kept, ui.message: sentence}
+            news, model = cannot_be_had(model, "", kept), kept
+        yield {
+            ui.model: gr.update(value=model, shown=title_of(server, model, language)),
+            ui.ready: model,
+            ui.knows: gr.update(news=news),
+        }
 
     def look(source, upload, drawing, fit, ready, language, shown, wish):
         """The newest picture through the newest model: the one event that runs it."""
@@ -108,19 +133,21 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             log.exception("looking at a picture")
             sentence = text["failed"]
         else:
+            settings = wish["settings"] if wish and wish["model"] == ready else None
             shown = {"id": id, "model": ready, "example": example, "fit": fit}
             shown["upload"] = file if what == "picture" else None
             url = server.picture_url(id)
             contents = {
                 ui.contents[name]: tab.value(server, id, explanation) for name, tab in TABS.items()
             }
-            if wish:
-                contents[ui.contents["explore"]] |= {"state": wish}
+            if settings:
+                contents[ui.contents["explore"]] |= {"state": settings}
             return {
                 ui.picture: gr.update(shown=picture_value(explanation, url, language)),
                 ui.bar: bar_value(explanation, url, language),
                 ui.pad: gr.update(visible=True if kind == "digit" else "hidden"),
                 ui.strip: gr.update(value=example, items=strip_html(language, kind)),
+                ui.knows: model_html(explanation.classifier, language),
                 ui.answer: answer_html(explanation, language),
                 **contents,
                 ui.take: take_html(shown, language),
@@ -128,20 +155,20 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
                 ui.status: "done",
                 ui.message: "",
                 ui.shown: shown,
-                ui.wish: None,
+                ui.wish: None if settings else wish,
             }
         return {
             ui.message: f"{sentence} {text['kept']}" if shown else sentence,
             ui.status: "failed",
         }
 
-    def relabel(language: str, shown: dict | None):
-        return speak(ui, server, language, shown)
+    def relabel(language: str, ready: str, shown: dict | None):
+        return speak(ui, server, language, ready or default, shown)
 
-    spoken = list(speak(ui, server, "en", None))
+    spoken = list(speak(ui, server, "en", default, None))
     quiet = {"api_visibility": "private"}
     inputs = [ui.source, ui.picture, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
-    outputs = [ui.picture, ui.bar, ui.pad, ui.strip, ui.answer, *ui.contents.values()]
+    outputs = [ui.picture, ui.bar, ui.pad, ui.strip, ui.knows, ui.answer, *ui.contents.values()]
     outputs += [ui.take, ui.link, ui.status, ui.message, ui.shown, ui.wish]
     gr.on(
         [ui.source.change, ui.fit.input, ui.ready.change],
@@ -157,13 +184,13 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     loading = {
         "fn": load,
         "inputs": [ui.model, ui.ready, ui.language],
-        "outputs": [ui.model, ui.ready, ui.message],
+        "outputs": [ui.model, ui.ready, ui.knows],
         "concurrency_id": "load",
-        "concurrency_limit": 4,
-        "show_progress_on": ui.status,
+        "concurrency_limit": 16,  # they wait for downloads
+        "show_progress": "hidden",  # the line about the model says how far it is
         **quiet,
     }
-    ui.model.input(**loading, trigger_mode="always_last")
+    ui.model.input(**loading, trigger_mode="multiple")
     arrival = [*spoken, ui.source, ui.ready, ui.wish]
     gr.on(
         [demo.load, ui.link.submit],
@@ -176,11 +203,40 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         **quiet,
     ).then(**loading)
     ui.language.input(
-        relabel, [ui.language, ui.shown], spoken, show_progress="hidden", queue=False, **quiet
+        relabel,
+        [ui.language, ui.ready, ui.shown],
+        spoken,
+        show_progress="hidden",
+        queue=False,
+        **quiet,
     )
     ui.picture.input(None, ui.picture, ui.source, js=newest("picture"), **quiet)
     ui.pad.input(None, ui.pad, ui.source, js=newest("drawing"), **quiet)
     ui.strip.input(None, ui.strip, ui.source, js="(name) => `example ${name}`", **quiet)
+
+
+def on_its_way(model: str) -> dict:
+    """What the line about the model says while one is loaded: in every language, because the visitor
+    may change it meanwhile."""
+    came, total = downloaded(model) or (0, 0)
+    if not total:
+        return {"says": {name: words(name)["loading"].format(name=model) for name in LANGUAGES}}
+    values = {"name": model, "percent": 100 * came // total, "size": size_text(total / 1e6)}
+    says = {name: words(name)["downloading"].format(**values) for name in LANGUAGES}
+    return {"says": says, "share": came / total}
+
+
+def cannot_be_had(model: str, reason: str, kept: str) -> dict:
+    """Why a model is not on the page, and which one is."""
+    says = {}
+    for language in LANGUAGES:
+        text = words(language)
+        if "hub cannot be reached" in reason:
+            sentence = text["hub"].format(name=model)
+        else:
+            sentence = reason or text["failed_model"].format(name=model)
+        says[language] = f"{sentence} {text['model_kept'].format(kept=kept)}"
+    return {"says": says, "failed": True}
 
 
 PLACE = """() => [{

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import gradio as gr
 from PIL import Image
 
-from vit_demo.embedded import DEFAULT, example_path
-from vit_demo.ui.texts import CITATION, example_name, words
+from vit_demo.embedded import DEFAULT, embedded, example_path
+from vit_demo.ui.texts import CITATION, example_name, names_in, words
 
 if TYPE_CHECKING:
-    from vit_demo.explain import Explanation
+    from vit_demo.explain import Classifier, Explanation
 
 EXAMPLES = {
     "photo": (
@@ -132,8 +132,8 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
         return f'<p class="empty">{escape(text["answer_maps"])}</p>'
     items = []
     for p in explanation.top(10):
-        first, _, others = p.label.partition(",")
-        others = f"<small>{escape(others.strip())}</small>" if others else ""
+        first, others = names_in(p.label, explanation.labels, language)
+        others = f"<small>{escape(others)}</small>" if others else ""
         percent = f"{100 * p.probability:.1f}"
         why = escape(f"{p.label}: {text['answer_why']}", quote=True)
         less = escape(f"{first}: {text['answer_less']}", quote=True)
@@ -164,6 +164,33 @@ def search_html(count: int, language: str) -> str:
         f'aria-label="{label}" placeholder="{label}" data-none="{none}">'
         f'<ul id="found" role="listbox" aria-label="{escape(text["search"])}" hidden></ul>'
         f'<p role="status"></p></div>'
+    )
+
+
+def model_html(classifier: Classifier, language: str) -> str:
+    """One line about the model; beside an embedded one room for the offer of a larger one."""
+    text, config, labels = words(language), classifier.config, classifier.labels
+    if labels:
+        first, last = (names_in(label, labels, language)[0] for label in (labels[0], labels[-1]))
+        knows = text["knows"].format(count=f"{len(labels):,}", first=first, last=last)
+        knows = (
+            f'<button type="button" class="all" aria-expanded="false" aria-controls="things">'
+            f"{escape(knows)}</button>"
+        )
+    else:
+        knows = escape(text["knows_none"])
+    (height, width), (down, right) = classifier.preprocess.size, config.patch_size
+    shape = text["model_shape"].format(
+        layers=config.depth, heads=config.heads, rows=height // down, cols=width // right,
+        height=height, width=width,
+    )  # fmt: skip
+    small = " data-small" if classifier.name in embedded() else ""
+    return (
+        f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} '
+        f"<span>{escape(shape)}</span></p>"
+        f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" hidden></div>'
+        f'<div class="offer" hidden><button type="button"></button><p class="reason"></p></div>'
+        f'<div class="news" role="status"></div>'
     )
 
 
@@ -251,6 +278,9 @@ MESSAGE_TEMPLATE = """<div class="notice" role="alert" hidden><p></p>
 
 BAR_TEMPLATE = """<button type="button" hidden><img alt=""><span class="label"></span>
 <span class="percent"></span></button>"""
+CHOOSER_TEMPLATE = """<input type="text" role="combobox" aria-expanded="false" aria-controls="models"
+ aria-autocomplete="list" autocomplete="off" spellcheck="false"><div class="list" hidden>
+<ul id="models" role="listbox"></ul><p role="status"></p></div>"""
 
 PAD_TEMPLATE = """<canvas width="280" height="280" tabindex="0" role="img" aria-label="${draw}">
 </canvas><div><span>${draw}</span><button type="button">${erase}</button></div>"""

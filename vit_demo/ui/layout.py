@@ -27,6 +27,7 @@ from vit_demo.ui import server_functions as ask
 from vit_demo.ui.explorer import make_explorer
 from vit_demo.ui.html import (
     BAR_TEMPLATE,
+    CHOOSER_TEMPLATE,
     HTML,
     LANGUAGE_TEMPLATE,
     MESSAGE_TEMPLATE,
@@ -38,6 +39,7 @@ from vit_demo.ui.html import (
     card,
     header_html,
     link_html,
+    model_html,
     picture_value,
     step,
     strip_html,
@@ -46,7 +48,7 @@ from vit_demo.ui.html import (
     title_html,
 )
 from vit_demo.ui.limits import FILE_BYTES
-from vit_demo.ui.models import kind_of, model_choices
+from vit_demo.ui.models import kind_of, title_of
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import words
@@ -77,7 +79,7 @@ TABS = {  # in their order
 
 def lay_out(server: Server, default: str) -> SimpleNamespace:
     """What stands where. The words are English until the browser says otherwise."""
-    text = words("en")
+    text, about_models = words("en"), ask.about_models(server)
     ui = SimpleNamespace()
     ui.source = gr.Textbox(visible="hidden", elem_id="source", container=False)
     ui.ready = gr.Textbox(default, visible="hidden", elem_id="ready", container=False)
@@ -86,15 +88,13 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
     ui.wish = gr.State(None)  # the explorer's settings from a link, until they are used
     with gr.Row(elem_id="header"):
         ui.title = HTML(header_html("en"), elem_id="title")
-        ui.model = gr.Dropdown(
-            model_choices(list(server.files)),
-            value=default,
-            label=text["model"],
-            allow_custom_value=True,
-            container=False,
+        ui.model = HTML(
+            default,  # the name of the model that is wished for
+            html_template=CHOOSER_TEMPLATE,
+            js_on_load=mount_script("page/chooser.js"),
+            server_functions=about_models[:1],
             elem_id="model",
-            scale=0,
-            min_width=220,
+            **chooser(server, default, "en"),
         )
         ui.language = HTML(
             "en",
@@ -147,6 +147,13 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 items=strip_html("en", "photo"),
                 elem_id="strip",
             )
+            ui.knows = HTML(
+                model_html(server.models.get(default), "en"),
+                js_on_load=mount_script("page/model_line.js"),
+                server_functions=about_models[1:],
+                elem_id="knows",
+                news=None,  # of a model that is on its way, or cannot be had
+            )
             ui.fit = gr.Radio(fit_choices("en"), value="crop", label=text["fit"], elem_id="fit")
             ui.heading_2 = HTML(step(2, text["step_answer"]))
             ui.status = HTML(
@@ -183,6 +190,13 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
     return ui
 
 
+def chooser(server: Server, model: str, language: str) -> dict:
+    """What the chooser of models shows: the title of the model in use, and its own words."""
+    keys = ("label", "search", "none", "many", "more")
+    text = {key: words(language)[f"models_{key}"] for key in keys}
+    return {"shown": title_of(server, model, language), "text": text, "language": language}
+
+
 def fit_choices(language: str) -> list[tuple[str, str]]:
     return [(words(language)[f"fit_{fit}"], fit) for fit in FITS]
 
@@ -217,17 +231,19 @@ def nothing(ui: SimpleNamespace, language: str) -> dict:
     }
 
 
-def speak(ui: SimpleNamespace, server: Server, language: str, shown: dict | None) -> dict:
-    """Every word on the page in this language."""
+def speak(
+    ui: SimpleNamespace, server: Server, language: str, model: str, shown: dict | None
+) -> dict:
+    """Every word on the page in this language; `model` is the one in use."""
     text = words(language)
     explanation = server.store.get(shown["id"]) if shown else None
-    kind = "photo"
-    if shown and shown["model"] in server.models:
-        kind = kind_of(server.models.get(shown["model"]))
+    classifier = server.models.get(model) if model in server.models else None
+    kind = kind_of(classifier) if classifier else "photo"
     changes = {
         ui.language: language,
         ui.title: header_html(language),
-        ui.model: gr.update(label=text["model"]),
+        ui.model: gr.update(**chooser(server, model, language)),
+        ui.knows: model_html(classifier, language) if classifier else gr.skip(),
         ui.link: link_html(language),
         ui.heading_1: step(1, text["step_picture"]),
         ui.pad: gr.update(draw=text["draw"], erase=text["erase"]),

@@ -9,16 +9,18 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import wraps
 from pathlib import Path
 
 import torch
 
 from vit_demo import trust as faithful
+from vit_demo.checkpoints.timm_models import supported_timm
 from vit_demo.explain import Explanation
 from vit_demo.trust import knockout
-from vit_demo.ui import payload
+from vit_demo.ui import models, payload
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import one_sentence, words
+from vit_demo.ui.texts import language_of, names_in, one_sentence, words
 
 MOST_CLASSES = 64  # of one picture, whose maps are remembered
 BUSY = threading.Semaphore(2)  # without a queue, somebody has to keep visitors from crowding in
@@ -105,6 +107,49 @@ def forget_classes(explanation: Explanation, but: list[int]) -> None:
         : max(0, len(kept) - MOST_CLASSES)
     ]:
         kept.pop(old, None)
+
+
+def about_models(server: Server) -> list[Callable[[dict], dict]]:
+    """What the chooser and the line about the model ask: names, sizes, all labels."""
+
+    def find_models(request: dict) -> dict:
+        """The models that are called so; all that are offered, if nothing is asked for."""
+        if not request.get("text"):  # somebody opens the list: what a search needs is prepared
+            threading.Thread(target=supported_timm, daemon=True).start()
+        return models.find_models(server, str(request.get("text") or "")[:200], language(request))
+
+    def imagenet_offer(request: dict) -> dict:
+        """The ImageNet model that can be used instead of a small one."""
+        return models.imagenet_offer(server, language(request))
+
+    def known_labels(request: dict) -> dict:
+        """Everything that a model which is loaded can name."""
+        name = str(request.get("model"))
+        if name not in server.models:
+            return {"error": words(request.get("language"))["failed_answer"]}
+        labels = server.models.get(name).labels
+        return {"labels": [names_in(label, labels, language(request)) for label in labels]}
+
+    return [guarded(question) for question in (find_models, imagenet_offer, known_labels)]
+
+
+def language(request: dict) -> str:
+    return language_of(str(request.get("language")))
+
+
+def guarded(question: Callable[[dict], dict]) -> Callable[[dict], dict]:
+    """The question with an answer in words, whatever is sent and whatever happens."""
+
+    @wraps(question)
+    def answer(request: dict) -> dict:
+        request = request if isinstance(request, dict) else {}
+        try:
+            return question(request)
+        except Exception:
+            log.exception("answering %s", question.__name__)
+            return {"error": words(request.get("language"))["failed_answer"]}
+
+    return answer
 
 
 def files_on_demand(server: Server):

@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
@@ -34,6 +35,7 @@ MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
 MODEL_BYTES = 2 * 2**30
 MOST_VIEWS = 20  # of one picture, with files to take away
+DOWNLOADING = threading.Semaphore(4)  # more of them at once would only be slower, each
 PREVIEW, PREVIEW_SIDE = "picture.jpg", 900  # pixels: three for each of the screen
 
 
@@ -208,6 +210,20 @@ class Server:
         if name in self.models or name in self.files or name in embedded():
             return True
         return bool(re.fullmatch(r"\w[\w.-]{0,199}", name, re.ASCII)) and is_on_disk(name)
+
+    def fetch(self, name: str) -> Future:
+        """The model of this name, loaded in a thread of its own: a download may take minutes."""
+        job = Future()
+
+        def work() -> None:
+            try:
+                with nullcontext() if self.is_here(name) else DOWNLOADING:
+                    job.set_result(self.models.get(name))
+            except BaseException as error:  # noqa: BLE001 (for whoever waits)
+                job.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        return job
 
     def explain(self, picture: object, model: str, fit: str, example: str | None = None) -> str:
         """Look at a picture; the id of what was seen. Examples are looked at once for everybody."""

@@ -1,5 +1,7 @@
 """Every word on the page, one language a file."""
 
+from collections.abc import Sequence
+
 from vit_demo.ui.texts import en, ko
 
 LANGUAGES = {"en": en, "ko": ko}
@@ -20,6 +22,15 @@ CITATION = """@inproceedings{dosovitskiy2021image,
 def words(language: str | None) -> dict[str, str]:
     """The page's words; English where the language is none that we speak."""
     return LANGUAGES.get(language, en).PAGE if isinstance(language, str) else en.PAGE
+
+
+def names_in(label: str, labels: Sequence[str], language: str) -> tuple[str, str]:
+    """What a label is called, and what else: the visitor's word first, the model's own beside it."""
+    known = LANGUAGES[language].LABELS
+    if label in known and all(other in known for other in labels):  # all of them or none
+        return known[label], label
+    first, _, others = label.partition(",")
+    return first, others.strip()
 
 
 def example_name(example: str, language: str) -> str:

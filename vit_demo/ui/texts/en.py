@@ -2,7 +2,30 @@
 
 PAGE = {
     "pitch": "See how a Vision Transformer looks at a picture.",
-    "model": "Model: choose one, or type the name of any timm ViT",
+    "models_label": "Model: choose one, or type a part of a name, also of timm's",
+    "models_search": "Looking through all of timm's models …",
+    "models_none": "No model that can be used here is called that. Enter says why.",
+    "models_many": "{count} models are called that. Click one.",
+    "models_more": "{count} more are called that: type more of the name.",
+    "model_here": "{size}, here",
+    "model_download": "{size} to download",
+    "model_or_more": "{size} or more",
+    "family_embedded": "Embedded",
+    "family_file": "File",
+    "family_imagenet": "ImageNet",
+    "family_distilled": "Distilled",
+    "family_deit3": "DeiT-III",
+    "family_registers": "Registers",
+    "family_maps": "Maps only",
+    "embedded_photos": "photos, {count} labels",
+    "embedded_digits": "digits",
+    "knows": "{count} things: {first} … {last}",
+    "knows_all": "Everything this model knows",
+    "knows_none": "No labels, for maps only",
+    "model_shape": "· {layers} layers × {heads} heads · {rows} × {cols} patches · sees {width} × {height} px",
+    "offer": "Use an ImageNet model: {model}, 1,000 labels, {size}, once",
+    "offer_here": "Use an ImageNet model: {model}, 1,000 labels, already here",
+    "offer_offline": "The model hub cannot be reached from this server, so it cannot be downloaded now.",
     "language": "Language",
     "link": "Copy link",
     "link_done": "Link copied",
@@ -56,7 +79,8 @@ PAGE = {
     "search_all": "Search all {count} labels",
     "search_none": "No label of this model is called that.",
     "explorer_empty": "Choose a picture in step 1.",
-    "loading": "Loading {name} (the first time it is downloaded)",
+    "loading": "Loading {name} …",
+    "downloading": "Downloading {name}: {percent} % of {size}",
     "kept": "The last result stays on the page.",
     "failed_model": "{name} could not be loaded.",
     "hub": "{name} could not be downloaded: the model hub cannot be reached.",
@@ -753,6 +777,8 @@ INSIDE = {
     "anatomy_filters_about": "Principal components of the patch embedding, with their share of the variance. "
     "These are not single filters.",
 }
+
+LABELS = {}  # labels are in English
 
 EXAMPLES = {
     "koala": "Koala",

@@ -1,0 +1,109 @@
+// @ts-check
+// One line about the model: what it knows, with the list of all of it; beside a small model the offer of
+// a larger one; how far a download is; and why a model cannot be had, until another one is chosen.
+
+import { afterRender } from "../gradio.js";
+import { closest, find } from "./dom.js";
+
+/**
+ * @param {HTMLElement} element
+ * @param {GradioComponent} gradio */
+export function mount(element, { props, watch, server }) {
+  const language = () => document.documentElement.lang;
+  let turn = 0;
+
+  /** @param {string} tag @param {string} [text] */
+  const make = (tag, text = "") =>
+    Object.assign(document.createElement(tag), { textContent: text });
+
+  // ---- A model on its way, or one that cannot be had
+
+  function showNews() {
+    const news = props.news,
+      place = find(element, ".news"),
+      offer = find(element, ".offer");
+    if (!place) return;
+    place.replaceChildren();
+    place.classList.toggle("failed", Boolean(news?.failed));
+    element.toggleAttribute("data-busy", Boolean(news && !news.failed));
+    offer.classList.toggle("away", Boolean(news));
+    if (!news) return;
+    place.append(make("p", news.says[language()] ?? news.says.en));
+    if (news.share === undefined) return;
+    const bar = make("progress");
+    Object.assign(bar, { value: news.share, max: 1 });
+    bar.setAttribute("aria-label", place.textContent);
+    place.append(bar);
+  }
+
+  // ---- The offer
+
+  async function showOffer() {
+    const mine = ++turn,
+      line = find(element, ".line"),
+      offer = find(element, ".offer");
+    if (!line?.hasAttribute("data-small")) return;
+    offer.hidden = false; // its room is there from the beginning
+    const answer = await server.imagenet_offer({ language: language() });
+    if (mine !== turn || !answer?.name) return;
+    const button = find(element, ".offer button"),
+      reason = find(element, ".offer .reason");
+    button.textContent = answer.text;
+    button.dataset.name = answer.name;
+    button.disabled = Boolean(answer.reason);
+    reason.textContent = answer.reason;
+  }
+
+  // ---- Everything it knows
+
+  /** @param {boolean} yes */
+  async function openThings(yes) {
+    const things = find(element, "#things"),
+      { model } = find(element, ".line").dataset;
+    find(element, ".all")?.setAttribute("aria-expanded", String(yes));
+    things.hidden = !yes;
+    if (!yes || things.dataset.model === model) return;
+    const answer = await server.known_labels({ model, language: language() });
+    if (!answer?.labels) return things.replaceChildren(make("p", answer?.error));
+    things.dataset.model = model;
+    const items = answer.labels.map(([first, others]) => {
+      const item = make("li", first);
+      if (others) item.append(" ", make("small", others));
+      return item;
+    });
+    const list = make("ul");
+    list.append(...items);
+    things.replaceChildren(list);
+    things.tabIndex = 0;
+  }
+
+  const isOpen = () => find(element, "#things")?.hidden === false;
+  element.addEventListener("click", (event) => {
+    if (closest(event, ".all")) openThings(!isOpen());
+    const button = closest(event, ".offer button");
+    if (button && !button.disabled)
+      document.dispatchEvent(
+        new CustomEvent("vit-model", { detail: { name: button.dataset.name } }),
+      );
+  });
+  document.addEventListener("pointerdown", (event) => {
+    if (isOpen() && !closest(event, "#things, #knows .all")) openThings(false);
+  });
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !isOpen()) return;
+    openThings(false);
+    find(element, ".all").focus();
+  });
+
+  const show = () => {
+    showNews();
+    showOffer();
+  };
+  afterRender(watch, show);
+  watch("news", showNews);
+  addEventListener("online", showOffer);
+  addEventListener("focus", () => {
+    if (find(element, ".offer button")?.disabled) showOffer(); // the network may be back
+  });
+  show();
+}
