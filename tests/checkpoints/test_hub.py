@@ -1,25 +1,27 @@
 """Weights from a folder, a cache, a hub that works, and hubs that are silent, wrong or away."""
 
 import errno
-import hashlib
 import http.server
 import json
 import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import timm
 import torch
 from PIL import Image
 from safetensors.torch import save, save_file
+from support.hub import TOY, simulated_hub, toy_weights
 from support.paths import ROOT
-from support.patience import call_with_patience
+from support.patience import call_with_patience, wait_until
 from support.timm import NAME, same_logits, unreachable
 
+from vit_demo.checkpoints import hub as hub_module
 from vit_demo.checkpoints import load_checkpoint
-from vit_demo.checkpoints.hub import HUB_SECONDS, STALL_SECONDS
+from vit_demo.checkpoints.hub import HUB_SECONDS, STALL_SECONDS, can_download, downloaded
 from vit_demo.checkpoints.weights import CheckpointError
 
 
@@ -150,68 +152,11 @@ def test_a_hub_model_is_downloaded_once_and_then_comes_from_the_cache(tmp_path):
 
 # A hub that does not, on this machine
 
-TOY = "test_vit.r160_in1k"
-
-
-@pytest.fixture(scope="module")
-def toy() -> bytes:
-    torch.manual_seed(5)
-    weights = timm.create_model(TOY).state_dict()
-    return save({key: tensor.contiguous() for key, tensor in weights.items()})
-
 
 @pytest.fixture
-def hub(tmp_path, monkeypatch, toy):
-    """A hub with one model. What it does to those who ask for it is `hub.fault`, in this moment."""
-    from huggingface_hub import constants
-
-    class Hub(http.server.BaseHTTPRequestHandler):
-        fault, gets = "none", 0
-
-        def do_HEAD(self):
-            if Hub.fault == "refuses":
-                self.connection.close()
-                return
-            self.head(len(toy))
-
-        def head(self, size: int) -> None:
-            found = self.path == f"/timm/{TOY}/resolve/main/model.safetensors"
-            self.send_response(200 if found else 404)
-            self.send_header("ETag", f'"{hashlib.sha256(toy).hexdigest()}"')
-            self.send_header("X-Repo-Commit", "1" * 40)
-            self.send_header("Content-Length", str(size if found else 0))
-            self.end_headers()
-
-        def do_GET(self):
-            Hub.gets += 1
-            self.head(len(toy))
-            if Hub.fault == "wrong bytes":
-                self.wfile.write(toy[:-1] + bytes([toy[-1] ^ 1]))
-            elif Hub.fault in ("half", "silence"):
-                self.wfile.write(toy[: len(toy) // 2])
-                self.wfile.flush()
-                if Hub.fault == "silence":
-                    done.wait(30)
-            else:
-                self.wfile.write(toy)
-
-        def log_message(self, *args):
-            pass
-
-    done = threading.Event()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        address = f"http://127.0.0.1:{server.server_port}"
-        where = address + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 3)
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", where)
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.delenv("VIT_DEMO_WEIGHTS", raising=False)
-        yield Hub
-        done.set()
-        server.shutdown()
+def hub(tmp_path, monkeypatch):
+    with simulated_hub(monkeypatch, tmp_path / "cache") as hub:
+        yield hub
 
 
 @pytest.mark.parametrize(
@@ -264,3 +209,57 @@ def test_a_file_that_was_damaged_in_the_cache_is_fetched_again(hub, tmp_path):
 
 def test_how_long_a_download_may_stand_still():
     assert HUB_SECONDS < STALL_SECONDS < 10
+
+
+# How far a download is
+
+
+def test_progress_is_what_the_hub_has_sent(hub, monkeypatch):
+    """Portion by portion: the bytes that are said to have come have come."""
+    monkeypatch.setattr("vit_demo.checkpoints.hub.CHUNK_BYTES", 2**12)
+    hub.fault, size = "portions", len(toy_weights())
+    assert downloaded(TOY) is None
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(load_checkpoint, TOY)
+        for portion in range(1, 10):
+            hub.portions.release()
+            least = portion * size // 10 - 2**13
+            wait_until(lambda least=least: (downloaded(TOY) or (0, 0))[0] > least)
+            came, total = downloaded(TOY)
+            assert total == size and came <= -(-size // 10) * portion
+        hub.portions.release()
+        assert job.result().name == TOY
+    assert downloaded(TOY) is None
+
+
+def test_a_slow_line_is_no_line_that_stands_still(hub, monkeypatch):
+    """The hub's client reports chunks of 10 MB, if it is not told otherwise: minutes on a slow line."""
+    hub.fault = "portions"
+    hub.portions.release(3)  # 30 % arrive, less than one chunk of 10 MB
+    monkeypatch.setattr("vit_demo.checkpoints.hub.STALL_SECONDS", 60)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(load_checkpoint, TOY)
+        wait_until(lambda: (downloaded(TOY) or (0, 0))[0] > 0)
+        hub.portions.release(7)
+        assert job.result().name == TOY
+
+
+@pytest.mark.parametrize(("fault", "answer"), [("none", True), ("refuses", False), ("mute", False)])
+def test_whether_the_hub_would_give_a_model(hub, monkeypatch, fault, answer):
+    monkeypatch.setattr("vit_demo.checkpoints.hub.HUB_SECONDS", 1)  # the same way, only sooner
+    hub.fault = fault
+    assert call_with_patience(lambda: can_download(f"timm/{TOY}")) is answer
+    hub.fault = "refuses" if answer else "none"
+    assert can_download(f"timm/{TOY}") is answer  # believed for a while
+    monkeypatch.setattr("vit_demo.checkpoints.hub.ASK_AGAIN_SECONDS", 0)
+    assert can_download(f"timm/{TOY}") is not answer
+
+
+def test_what_is_on_disk(hub, tmp_path, monkeypatch):
+    assert not hub_module.is_on_disk(TOY)
+    load_checkpoint(TOY)
+    assert hub_module.is_on_disk(TOY)  # in the hub's cache
+    assert not hub_module.is_on_disk(NAME)
+    (tmp_path / f"{NAME}.safetensors").write_bytes(b"")
+    monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(tmp_path))
+    assert hub_module.is_on_disk(NAME)

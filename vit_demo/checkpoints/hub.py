@@ -20,6 +20,7 @@ from vit_demo.embedded import embedded
 HUB_FILES = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors")
 HUB_SECONDS = 5  # how long the hub may take to answer before we say that it does not
 STALL_SECONDS = 8  # how long a download may stand still
+CHUNK_BYTES = 128 * 2**10
 ASK_AGAIN_SECONDS = 20  # how long the hub's answer to `can_download` is believed
 ANSWERS: dict[str, tuple[float, bool]] = {}  # of a repository: when, and what
 DOWNLOADS: dict[str, "Download"] = {}  # that run now, by the model's name
@@ -152,9 +153,12 @@ class Download:
         return self.path
 
     def run(self) -> None:
-        from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+        from huggingface_hub import constants, get_hf_file_metadata, hf_hub_download, hf_hub_url
         from huggingface_hub.errors import EntryNotFoundError
 
+        # The client tells of each chunk. Of 10 MB, its own size, a slow line would bring less than one
+        # in STALL_SECONDS, and pass for one that stands still.
+        constants.DOWNLOAD_CHUNK_SIZE = CHUNK_BYTES
         try:
             for filename in HUB_FILES:
                 self.moved = time.monotonic()
@@ -173,13 +177,16 @@ class Download:
         from huggingface_hub.utils import tqdm
 
         class Bar(tqdm):
+            came = None
+
             def update(bar, n: float | None = 1) -> bool | None:
                 if self.given_up:
                     raise InterruptedError
-                shown = super().update(n)
-                if bar.n > self.most:
-                    self.most, self.moved = bar.n, time.monotonic()
-                return shown
+                # Without a terminal, a bar does not count: `n` stays what it was in the beginning.
+                bar.came = (bar.n if bar.came is None else bar.came) + n
+                if bar.came > self.most:
+                    self.most, self.moved = bar.came, time.monotonic()
+                return super().update(n)
 
         return Bar
 

@@ -74,8 +74,8 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     def load(model: str | None, ready: str, language: str, request: gr.Request):
         """Another model. Who wishes for a third one while it comes gets that. If it cannot be had,
         the page stays as it was and says why, until another one is chosen."""
+        wishes.pop(request.session_hash, None)
         mine = wishes[request.session_hash] = object()
-        wishes.move_to_end(request.session_hash)
         while len(wishes) > MOST_SESSIONS:
             wishes.popitem(last=False)
         model, kept = str(model or "").strip(), ready or default

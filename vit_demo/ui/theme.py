@@ -38,7 +38,8 @@ def launch_options(mcp: bool = False) -> dict:
 
 def style_sheets() -> list[Path]:
     """The page's own, and that of each tab. (The explorer brings its own into any page.)"""
-    sheets = [STATIC / name / f"{name}.css" for name in ("page", *TABS)]
+    page = [STATIC / "page" / name for name in ("page.css", "models.css")]
+    sheets = page + [STATIC / name / f"{name}.css" for name in TABS]
     return [sheet for sheet in sheets if sheet.exists()]
 
 
