@@ -25,10 +25,13 @@ def toy_weights() -> bytes:
 
 
 @contextmanager
-def simulated_hub(monkeypatch: pytest.MonkeyPatch, cache_folder: Path) -> Iterator[type]:
+def simulated_hub(
+    monkeypatch: pytest.MonkeyPatch, cache_folder: Path, patience: float = 3
+) -> Iterator[type]:
     """A hub with one model. What it does to those who ask is `hub.fault`, in this moment: "none",
     "refuses", "mute" (accepts, and says nothing), "wrong bytes", "half", "silence" (after one half),
-    "portions": a tenth of the file whenever `hub.portions` is released."""
+    "portions": a tenth of the file whenever `hub.portions` is released. `patience`: how many
+    seconds the client waits for the next byte."""
     from huggingface_hub import constants
 
     toy, done = toy_weights(), threading.Event()
@@ -78,10 +81,11 @@ def simulated_hub(monkeypatch: pytest.MonkeyPatch, cache_folder: Path) -> Iterat
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
         server.daemon_threads = True
+        server.handle_error = lambda *_: None  # whoever hangs up has seen enough
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}"
         where = address + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 3)
+        monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", patience)
         monkeypatch.setattr(constants, "ENDPOINT", address)
         monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", where)
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache_folder))

@@ -122,7 +122,7 @@ def upload(page, path) -> None:
 
 def choose_model(page, text: str) -> None:
     page.click("#model input")
-    page.click(f"ul[role=listbox] li:has-text('{text}')")
+    page.click(f"#model li:has-text('{text}')")
 
 
 def ask_why(page, row: int, button: str = "ask") -> None:

@@ -95,7 +95,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         try:
             if job:
                 job.result()
-            news = None
+            news = {}
         except (CheckpointError, ValueError) as error:
             news, model = cannot_be_had(model, one_sentence(error), kept), kept
         except Exception:

@@ -152,7 +152,7 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 js_on_load=mount_script("page/model_line.js"),
                 server_functions=about_models[1:],
                 elem_id="knows",
-                news=None,  # of a model that is on its way, or cannot be had
+                news={},  # of a model that is on its way, or cannot be had
             )
             ui.fit = gr.Radio(fit_choices("en"), value="crop", label=text["fit"], elem_id="fit")
             ui.heading_2 = HTML(step(2, text["step_answer"]))

@@ -1,7 +1,6 @@
 """The models that the page offers: embedded ones, the operator's own, and those people come for."""
 
 import os
-import re
 
 from vit_demo.checkpoints import about_embedded
 from vit_demo.checkpoints.hub import can_download, is_on_disk
@@ -95,7 +94,7 @@ def title_of(server: Server, name: str, language: str) -> str:
 def find_models(server: Server, text: str, language: str) -> dict:
     """The models that are called so, by any part of their titles and timm names, in any order."""
     offered = models(server, language)
-    wanted = re.findall(r"[^\s·_.,-]+", text.casefold())
+    wanted = text.casefold().replace("·", " ").split()
     if not wanted:
         return {"models": offered, "more": 0}
     english = {row["name"]: title_of(server, row["name"], "en") for row in offered}

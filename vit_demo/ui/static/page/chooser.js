@@ -28,7 +28,7 @@ export function mount(element, { props, trigger, watch, server }) {
    * @param {string} text */
   async function search(text) {
     const mine = ++turn,
-      parts = text.toLowerCase().split(/[\s\u00b7_.,-]+/);
+      parts = text.toLowerCase().split(/[\s\u00b7]+/);
     show(
       offered.filter(({ name, title }) =>
         parts.every((part) => `${name} ${title}`.toLowerCase().includes(part)),

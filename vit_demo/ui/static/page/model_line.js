@@ -19,7 +19,7 @@ export function mount(element, { props, watch, server }) {
   // ---- A model on its way, or one that cannot be had
 
   function showNews() {
-    const news = props.news,
+    const news = props.news?.says ? props.news : null,
       place = find(element, ".news"),
       offer = find(element, ".offer");
     if (!place) return;
