@@ -180,14 +180,14 @@ def model_html(classifier: Classifier, language: str) -> str:
     else:
         knows = escape(text["knows_none"])
     (height, width), (down, right) = classifier.preprocess.size, config.patch_size
-    shape = text["model_shape"].format(
-        layers=config.depth, heads=config.heads, rows=height // down, cols=width // right,
-        height=height, width=width,
-    )  # fmt: skip
+    values = {"layers": config.depth, "heads": config.heads, "height": height, "width": width}
+    values |= {"rows": height // down, "cols": width // right}
+    facts = [escape(text[f"model_{fact}"].format(**values)) for fact in ("size", "grid", "input")]
+    shape = " ".join(f"<span>· {fact}</span>" for fact in facts)
     small = " data-small" if classifier.name in embedded() else ""
     return (
         f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} '
-        f"<span>{escape(shape)}</span></p>"
+        f"{shape}</p>"
         f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" hidden></div>'
         f'<div class="offer" hidden><button type="button"></button><p class="reason"></p></div>'
         f'<div class="news" role="status"></div>'

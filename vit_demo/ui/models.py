@@ -5,7 +5,7 @@ import os
 from vit_demo.checkpoints import about_embedded
 from vit_demo.checkpoints.hub import can_download, is_on_disk
 from vit_demo.checkpoints.timm_models import parameter_count, repository, supported_timm
-from vit_demo.embedded import embedded
+from vit_demo.embedded import DEFAULT, embedded
 from vit_demo.explain import Classifier
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import words
@@ -48,7 +48,7 @@ def models(server: Server, language: str) -> list[dict]:
     title, and whether it is here or has to be downloaded, and its size."""
     rows = [
         row(name, embedded_title(name, language), path.stat().st_size / 1e6, True, language)
-        for name, path in embedded().items()
+        for name, path in sorted(embedded().items(), key=lambda item: item[0] != DEFAULT)
     ]
     for name, how in server.files.items():
         size = os.stat(how["name"]).st_size / 1e6
