@@ -7,6 +7,7 @@ import threading
 import pytest
 from support.page import (
     DEIT,
+    EXPLORER,
     PHONE,
     SECONDS,
     WIDE,
@@ -72,6 +73,10 @@ def test_newest_wish_wins(arrive, site, monkeypatch):
     )
     page.wait_for_function("document.documentElement.dataset.look === 'done'")  # nothing else comes
     assert page.locator("[data-example=shepherd]").get_attribute("aria-pressed") == "true"
+    page.wait_for_function(
+        "JSON.parse(document.querySelector('#take .files').dataset.shown).id === "
+        f"{EXPLORER}.dataset.id"
+    )
     assert label_names(page)[0] == site.explanation(page).top(1)[0].label
 
 

@@ -102,15 +102,17 @@ export function listenToPaint(trust, changed) {
     const patch = patchAt(event);
     trust.cursor = null;
     trust.brush = { on: !trust.off.patches.has(patch.join()), at: patch };
-    paint(patch);
+    if (event.pointerType !== "touch") paint(patch); // a thumb may be about to scroll the page
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!trust.brush) return;
+    paint(trust.brush.at);
     trust.brush.at = patchAt(event);
     paint(trust.brush.at);
   });
   for (const end of ["pointerup", "pointercancel"])
     canvas.addEventListener(end, () => {
+      if (trust.brush && end === "pointerup") paint(trust.brush.at);
       trust.brush = null;
       if (trust.ready) drawPaint(trust);
     });

@@ -1,0 +1,105 @@
+"""The address follows the page: reload and Back keep model, tab, picture and settings; in Chromium."""
+
+from PIL import Image
+from support.page import (
+    EXPLORER,
+    after_new_result,
+    choose_example,
+    label_names,
+    open_tab,
+    state,
+    until_state,
+    upload,
+)
+
+
+def until_address(page, *parts: str) -> None:
+    for part in parts:
+        page.wait_for_function("(part) => location.href.includes(part)", arg=part)
+
+
+def until_shown(page, example: str) -> None:
+    page.wait_for_selector(f"[data-example={example}][aria-pressed=true]")
+    page.wait_for_function("document.documentElement.dataset.look === 'done'")
+
+
+def ready(page) -> None:
+    page.wait_for_selector("#explorer [data-ready=true][data-drawn]", state="attached")
+    page.wait_for_selector("ol.answer li")
+
+
+def test_reload_keeps_model_tab_and_settings(arrive):
+    page = arrive("?model=many&example=lion")
+    page.evaluate(
+        f"{EXPLORER}.explorer.set({{ map: 'attention', layer: 1, head: 2, query: [1, 2] }})"
+    )
+    open_tab(page, "trust")
+    until_address(page, "tab=trust", "map=attention", "query=1%2C2")
+    before, labels = state(page), label_names(page)
+    page.reload()
+    ready(page)
+    page.wait_for_selector("#panel-trust")
+    until_shown(page, "lion")
+    until_state(page, "s.map === 'attention'")
+    assert state(page) == before and label_names(page) == labels
+    assert "model=many" in page.url
+
+
+def test_back_and_forward_walk_through_pictures_and_tabs(arrive):
+    page = arrive("?example=lion")
+    until_address(page, "example=lion", "tab=explore")
+    choose_example(page, "espresso")
+    until_address(page, "example=espresso")
+    open_tab(page, "trust")
+    until_address(page, "tab=trust")
+    page.go_back()
+    page.wait_for_selector("#panel-explore")
+    until_shown(page, "espresso")
+    page.go_back()
+    until_shown(page, "lion")
+    until_address(page, "example=lion")
+    page.go_forward()
+    until_shown(page, "espresso")
+    page.go_forward()
+    page.wait_for_selector("#panel-trust")
+    until_address(page, "tab=trust", "example=espresso")
+
+
+def test_a_setting_is_no_step_of_its_own(arrive):
+    page = arrive()
+    until_address(page, "tab=explore")
+    steps = page.evaluate("history.length")
+    for layer in (0, 1, 2):
+        page.evaluate(f"{EXPLORER}.explorer.set({{ map: 'attention', layer: {layer} }})")
+        until_address(page, f"layer={layer}")
+    assert page.evaluate("history.length") == steps
+
+
+def test_back_to_an_upload_and_reload_of_it(arrive, tmp_path):
+    """The address names no upload, for it stays with the visitor; his own browser remembers it."""
+    page = arrive("?model=many")
+    Image.effect_noise((300, 200), 90).convert("RGB").save(tmp_path / "mine.png")
+    after_new_result(page, lambda: upload(page, tmp_path / "mine.png"))
+    page.wait_for_function("history.state?.upload")
+    labels = label_names(page)
+    assert "example=" not in page.url and "mine" not in page.url
+    choose_example(page, "lion")
+    until_address(page, "example=lion")
+    page.go_back()
+    page.wait_for_function("!document.querySelector('[data-example][aria-pressed=true]')")
+    page.wait_for_function("document.documentElement.dataset.look === 'done'")
+    assert label_names(page) == labels
+    page.reload()
+    ready(page)
+    assert label_names(page) == labels
+    assert page.locator("[data-example][aria-pressed=true]").count() == 0
+
+
+def test_an_upload_that_is_gone_gives_way_to_an_example(arrive, tmp_path):
+    page = arrive()
+    for path in (str(tmp_path / "mine.png"), "/etc/passwd"):
+        page.evaluate("(upload) => history.replaceState({ upload }, '')", path)
+        page.reload()
+        ready(page)
+        assert page.locator("[data-example][aria-pressed=true]").count() == 1
+        assert not page.locator("#message .notice").is_visible()

@@ -1,0 +1,107 @@
+"""Every state of a picture has a look: empty, sent, waiting, running, done, failed; in Chromium."""
+
+import threading
+
+import pytest
+from support.app import App
+from support.page import SECONDS, choose_example, shown_id
+
+LOOK = "document.documentElement.dataset.look"
+OLD = ("#answer", "#panel-explore")
+
+
+def opacity(page, selector: str) -> float:
+    return float(page.evaluate(f"getComputedStyle(document.querySelector('{selector}')).opacity"))
+
+
+@pytest.fixture
+def held(site, monkeypatch):
+    """Pictures are looked at only when `held` is set."""
+    go, explain = threading.Event(), site.server.explain
+
+    def busy(*args):
+        assert go.wait(SECONDS)
+        return explain(*args)
+
+    monkeypatch.setattr(site.server, "explain", busy)
+    yield go
+    go.set()
+
+
+def test_what_is_old_is_seen_to_be_old(arrive, held):
+    held.set()
+    page = arrive()
+    assert page.evaluate(LOOK) == "done"
+    held.clear()
+    before = shown_id(page)
+    page.click("[data-example=lion]")
+    page.wait_for_function(f"{LOOK} === 'running'")
+    page.wait_for_selector("#status .status:has-text('looking')")
+    for part in OLD:
+        page.wait_for_function(f"getComputedStyle(document.querySelector('{part}')).opacity < 0.5")
+    assert page.locator("#stage").get_attribute("aria-busy") == "true"
+    assert not page.locator("#picture .frame").is_visible()
+    assert shown_id(page) == before
+    held.set()
+    page.wait_for_function(f"{LOOK} === 'done'")
+    for part in OLD:
+        page.wait_for_function(
+            f"getComputedStyle(document.querySelector('{part}')).opacity === '1'"
+        )
+    assert page.locator("#status .status").inner_text() == ""
+    assert page.locator("#stage").get_attribute("aria-busy") == "false"
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "waiting, place 2/3"), ("ko", "대기 중, 순서 2/3")]
+)
+def test_the_place_in_the_queue_is_said(arrive, language, words):
+    """As Gradio writes it (test_gradio_seams.py): the page says it in its own words."""
+    page = arrive(f"?lang={language}")
+    page.evaluate("""() => {
+        const tracker = document.querySelector("#status [data-testid=status-tracker]");
+        tracker.classList.remove("hide");
+        tracker.innerHTML = '<div class="meta-text">queue: 2/3 | 0.4s</div>';
+    }""")
+    page.wait_for_function(f"{LOOK} === 'waiting'")
+    page.wait_for_selector(f"#status .status:has-text('{words}')")
+
+
+def test_a_failure_has_a_look_and_one_sentence(arrive, site, monkeypatch):
+    page = arrive()
+    before = shown_id(page)
+
+    def broken(*_):
+        raise RuntimeError("a test breaks it")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(site.server, "explain", broken)
+        page.click("[data-example=lion]")
+        page.wait_for_function(f"{LOOK} === 'failed'")
+        page.wait_for_selector("#message .notice:has-text('Something went wrong in step 1')")
+    assert page.get_by_text("Something went wrong").count() == 1
+    assert shown_id(page) == before and opacity(page, "#answer") > 0.5
+    choose_example(page, "espresso")
+    assert page.evaluate(LOOK) == "done"
+    assert not page.locator("#message .notice").is_visible()
+
+
+def test_a_server_that_has_stopped_is_said_in_a_sentence(tmp_path, browser):
+    app = App(tmp_path)
+    page = browser.new_page()
+    page.set_default_timeout(SECONDS * 1000)
+    try:
+        page.goto(app.url)
+        page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
+        page.wait_for_selector("ol.answer li:nth-child(2)")
+    finally:
+        app.stop()
+    page.click("ol.answer li:nth-child(2) .ask")  # a short question
+    page.wait_for_selector("#explorer .vx-say:has-text('The server did not answer')")
+    page.click("[data-example=lion]")
+    page.wait_for_selector("#message .notice:has-text('The server does not answer')")
+    assert page.locator("[data-testid=toast-body]:visible").count() == 0
+    page.wait_for_function(f"!['running', 'waiting'].includes({LOOK})")
+    page.click("#language [data-language=en]")
+    assert page.locator("#message .notice").is_visible()  # until it answers again
+    page.close()
