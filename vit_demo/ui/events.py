@@ -114,6 +114,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             contents = {
                 ui.contents[name]: tab.value(server, id, explanation) for name, tab in TABS.items()
             }
+            contents[ui.contents["explore"]] |= {"example": example}
             if wish:
                 contents[ui.contents["explore"]] |= {"state": wish}
             return {
