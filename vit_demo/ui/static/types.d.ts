@@ -248,7 +248,8 @@ interface ExplorerHandle {
   readonly state: State;
   readonly maps: Maps | null;
   readonly data: Payload | null;
-  readonly ground: Ground;
+  readonly ground: Ground; // under the map
+  readonly grounds: { own: Ground; seen: Ground };
   readonly tables: Record<string, ColourTable>;
   readonly classes: Map<number, KnownClass>;
   readonly values: Vector | null; // of the locked map

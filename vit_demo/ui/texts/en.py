@@ -259,6 +259,12 @@ EXPLORER = {
     "lean_note": "Single heads of a patch are not in this file: this is the mean of the heads.",
     "lean_off": "Not offered for a model of this size",
     "findings": "Things to see in this model",
+    "finding_edges": "Head {head} of layer {layer} follows edges: it looks where light and dark meet.",
+    "finding_smooth": "Head {head} of layer {layer} does the opposite: it looks where nothing changes.",
+    "finding_neighbours": "Layer {layer} looks close by: a patch and those around it get more than twice "
+    "what chance would give them.",
+    "finding_sides": "Camel or penguin? What speaks for the one lies mostly on the left, what speaks for "
+    "the other mostly on the right.",
 }
 
 # A "?" beside a word: the word, and what it means.

@@ -258,6 +258,11 @@ EXPLORER = {
     "lean_note": "이 파일에는 패치의 개별 헤드가 없어, 모든 헤드의 평균을 보여 줍니다.",
     "lean_off": "이 크기의 모델에서는 쓸 수 없습니다",
     "findings": "이 모델에서 볼 수 있는 것",
+    "finding_edges": "{layer}번 레이어 {head}번 헤드는 경계를 따라갑니다. 밝기가 바뀌는 곳을 봅니다.",
+    "finding_smooth": "{layer}번 레이어 {head}번 헤드는 반대로 변화가 없는 매끈한 곳을 봅니다.",
+    "finding_neighbours": "{layer}번 레이어는 가까운 곳을 봅니다. 패치 자신과 바로 옆 패치들이 우연보다 두 배 넘게 "
+    "받습니다.",
+    "finding_sides": "낙타일까요, 펭귄일까요? 한쪽의 근거는 대부분 왼쪽에, 다른 쪽의 근거는 대부분 오른쪽에 있습니다.",
 }
 
 # A "?" beside a word: the word, and what it means.

@@ -25,6 +25,12 @@ export function findingState({ settings }) {
   return { ...Object.fromEntries(plain), ...settings };
 }
 
+/** Layers and heads are counted from one.
+ * @param {FindingLink} finding
+ * @param {Translate} t */
+const findingWords = ({ name, settings: { layer, head } }, t) =>
+  t(`finding_${name}`, { layer: layer + 1, head: Number(head) + 1 });
+
 /** Links to the findings of this model, as it sees the examples.
  * @param {Explorer} explorer */
 export function syncFindings(explorer) {
@@ -32,7 +38,7 @@ export function syncFindings(explorer) {
     all = (data && openExample && data.fit === "crop" && findingsOf[data.model]) || [];
   ui.findings.hidden = !all.length;
   const links = all.map((finding) => {
-    const { name, settings } = finding,
+    const { settings } = finding,
       shown = finding.example === example && isShown(finding, state);
     const place = {
       model: data.model,
@@ -50,7 +56,7 @@ export function syncFindings(explorer) {
     return el(
       "li",
       {},
-      el("a", { href, onclick, "aria-current": shown && "true" }, t(`finding_${name}`)),
+      el("a", { href, onclick, "aria-current": shown && "true" }, findingWords(finding, t)),
     );
   });
   const list = ui.findings.lastElementChild,

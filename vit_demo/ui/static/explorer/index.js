@@ -302,6 +302,9 @@ export function mountExplorer(root, { css, schema, glossary, language, onTheme, 
     get ground() {
       return groundOf(explorer);
     },
+    get grounds() {
+      return explorer.grounds;
+    },
     get tables() {
       return explorer.tables;
     },
