@@ -263,6 +263,42 @@ def test_boxes_worked_out_by_hand():
     assert view.patch_at(0, 0) == (5, 0) and view.patch_at(447.9, 111.9) == (8, 13)
 
 
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("size", [(451, 300), (300, 640), (1500, 1000)])
+@pytest.mark.parametrize("side", [60, 224])
+def test_the_preview_shows_the_same_part_in_more_detail(side, size, fit):
+    """On a picture whose colours are its coordinates, each pixel says where it came from."""
+    w, h = size
+    x, y = np.meshgrid(np.linspace(0, 255, w), np.linspace(0, 255, h))
+    picture = Image.fromarray(np.stack([x, y, x * 0], axis=-1).round().astype(np.uint8))
+    view = make_view(picture, Preprocess((side, side)), (side // 12,) * 2, fit)
+    preview = view.preview()
+    (rows, cols), (W, H) = view.grid, preview.size
+    assert W % cols == 0 and H % rows == 0 and max(W, H) <= 1024
+    assert W > view.picture.width or H > view.picture.height
+    left, top, right, bottom = view.box
+    found = np.asarray(preview, dtype=float)
+    for row, col in np.ndindex(rows, cols):  # the middle of each patch, and its corner
+        for share in (0.5, 0.05):
+            j, i = int((col + share) * W / cols), int((row + share) * H / rows)
+            at = left + (j + 0.5) / W * (right - left), top + (i + 0.5) / H * (bottom - top)
+            if not (1 < at[0] < w - 1 and 1 < at[1] < h - 1):
+                continue
+            expected = [255 * (at[0] - 0.5) / (w - 1), 255 * (at[1] - 0.5) / (h - 1)]
+            np.testing.assert_allclose(found[i, j, :2], expected, atol=1.5)
+    if fit == "pad":
+        np.testing.assert_array_equal(found[0, 0], np.asarray(view.picture)[0, 0])
+
+
+def test_a_picture_without_more_detail_is_its_own_preview():
+    for size in [(20, 30), (60, 60), (1, 9)]:
+        view = make_view(Image.fromarray(noise(*size)), Preprocess((60, 60)), (5, 5), "stretch")
+        assert view.preview() is view.picture
+    thread = make_view(Image.new("RGB", (5000, 2), "red"), Preprocess((60, 60)), (5, 5), "pad")
+    assert max(thread.preview().size) == 1020
+    assert thread.preview().getpixel((500, 500)) == (255, 0, 0)
+
+
 def test_padding_is_the_mean_colour_and_nearly_zero():
     preprocess = Preprocess((64, 64), **IMAGENET)
     view = make_view(Image.new("RGB", (100, 50), "white"), preprocess, (16, 16), "pad")

@@ -36,6 +36,7 @@ CHOICES = {
     "below": ("mean", "same"),
     "part": ("whole", "special"),
     "wall": ("special", "whole", "attention"),
+    "picture": ("own", "seen"),
     "colours": COLOUR_MAPS,
     "scale": ("shared", "own"),
     "sort": ("layer", "focus"),
@@ -54,6 +55,7 @@ class MapSettings:
     wall: str = "special"  # the wall of heads: that part, the whole, or raw attention
     residual: float = 0.5
     discard: float = 0.0
+    picture: str = "own"  # under the map: the visitor's own, or the one that the model saw
     opacity: float = 0.55
     smooth: bool = False
     colours: str = "inferno"
@@ -89,7 +91,9 @@ class MapSettings:
     @property
     def is_signed(self) -> bool:
         """Values on both sides of zero, which is the middle of the colours."""
-        return self.map in SIGNED_MAPS or (self.is_class_map and self.minus is not None)
+        special = self.map == "head_rollout" and self.part == "special"
+        difference = self.is_class_map and self.minus is not None
+        return self.map in SIGNED_MAPS or special or difference
 
     @property
     def fusion(self) -> str:

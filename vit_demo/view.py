@@ -24,6 +24,7 @@ from vit_demo.map_settings import FITS
 from vit_demo.validate import is_whole
 
 CROP_MODES = ("center", "squash", "border")
+PREVIEW_SIDE = 1024  # pixels: as fine as a screen shows it
 
 
 @dataclass(frozen=True)
@@ -75,27 +76,57 @@ class View:
     @property
     def content(self) -> tuple[int, int, int, int]:
         """The pixels of `picture` that hold picture; what is outside them is padding."""
+        return self._content(self.picture.size)
+
+    def _content(self, size: tuple[int, int]) -> tuple[int, int, int, int]:
+        """The same for the view drawn `size` pixels large."""
         starts, ends = [], []
         for axis in (0, 1):
             low, high = self.box[axis], self.box[axis + 2]
-            scale = self.picture.size[axis] / (high - low)
+            scale = size[axis] / (high - low)
             starts.append(round(max(0, -low) * scale))
             ends.append(round((min(high, self.original.size[axis]) - low) * scale))
         return *starts, *ends
+
+    def preview(self, side: int = PREVIEW_SIDE) -> Image.Image:
+        """The same part of the original in its own detail, to look at: `side` pixels at most.
+
+        Every patch has the same whole number of pixels. Where the original is no finer than what the
+        model saw, this is `picture`.
+        """
+        (W, H), (rows, cols), (p, q) = self.picture.size, self.grid, self.patch_size
+        left, top, right, bottom = self.box
+        finer = min(max((right - left) / W, (bottom - top) / H), side / max(W, H))
+        size = cols * int(q * finer), rows * int(p * finer)
+        if size[0] <= W or size[1] <= H:
+            return self.picture
+        preview = self.picture.resize(size, Image.Resampling.NEAREST)  # keeps the padding
+        left, top, right, bottom = self._content(size)
+        shape = max(1, right - left), max(1, bottom - top)
+        source = [
+            self._to_original(edge, axis, size[axis])
+            for edge, axis in ((left, 0), (top, 1), (right, 0), (bottom, 1))
+        ]
+        own = self.original.resize(shape, Image.Resampling.BICUBIC, source, reducing_gap=2)
+        preview.paste(own, (left, top))
+        return preview
 
     def patch_box(self, row: int, col: int) -> tuple[float, float, float, float]:
         """The patch's area in pixels of the original; empty when the patch is only padding."""
         (p, q), content = self.patch_size, self.content
 
         def to_original(pixel: int, axis: int) -> float:
-            low, high = self.box[axis], self.box[axis + 2]
             pixel = min(max(pixel, content[axis]), content[axis + 2])  # so that empty is empty
-            position = low + pixel * (high - low) / self.picture.size[axis]
-            return min(max(position, 0.0), float(self.original.size[axis]))
+            return self._to_original(pixel, axis, self.picture.size[axis])
 
         left, right = to_original(col * q, 0), to_original(col * q + q, 0)
         top, bottom = to_original(row * p, 1), to_original(row * p + p, 1)
         return left, top, right, bottom
+
+    def _to_original(self, pixel: int, axis: int, pixels: int) -> float:
+        """Where a pixel of the view lies in the original, when the view is `pixels` long."""
+        low, high = self.box[axis], self.box[axis + 2]
+        return min(max(low + pixel * (high - low) / pixels, 0.0), float(self.original.size[axis]))
 
     def patch_at(self, x: float, y: float) -> tuple[int, int] | None:
         """The patch that shows this point of the original; None when the model did not see it."""

@@ -4,7 +4,8 @@ import shutil
 from urllib.parse import urlsplit
 
 import pytest
-from support.page import SECONDS, WHY, WIDE
+from support.explorer import BIG, SMALL, look
+from support.page import SECONDS, WHY, WIDE, next_frames
 from support.shared import missing
 
 ARGUMENTS = [
@@ -80,3 +81,32 @@ def arrive(visit, site):
         return page
 
     return arrive
+
+
+@pytest.fixture(scope="session")
+def explorer_files(tmp_path_factory):
+    """The explorer as files, of a ViT-B-shaped (12 layers, 12 heads, 14 x 14 patches) and of a tiny
+    model."""
+    from vit_demo.ui.explorer import standalone_html
+
+    folder = tmp_path_factory.mktemp("explorer")
+    big, small = look(BIG), look(SMALL)
+    small.relevance([0, 1])  # somebody has asked: these class maps are in the file
+    made = {"big": (big, "en"), "korean": (big, "ko"), "small": (small, "en")}
+    for name, (e, language) in made.items():
+        folder.joinpath(f"{name}.html").write_text(standalone_html(e, language), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def open_page(visit, explorer_files):
+    """One of these files, drawn."""
+
+    def open_page(name: str = "big", **options):
+        options = {"viewport": {"width": 1280, "height": 900}} | options
+        page = visit(explorer_files.joinpath(f"{name}.html").as_uri(), **options)
+        page.wait_for_selector(".vitx[data-ready=true][data-wall][data-drawn]")
+        next_frames(page)  # what follows the first drawing
+        return page
+
+    return open_page

@@ -3,76 +3,27 @@
 import base64
 import io
 import itertools
-import json
 import re
 import runpy
 
 import numpy as np
 import pytest
 from PIL import Image
+from support.explorer import (
+    ROOT,
+    SMALL,
+    after_drawing,
+    look,
+    patch_point,
+    pixels,
+    state,
+)
 from support.page import next_frames
 from support.payloads import explain
 
-from vit_demo import attention
 from vit_demo.ui import explorer, payload
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-
-ROOT = "document.querySelector('.vitx')"
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Pages of a ViT-B-shaped (12 layers, 12 heads, 14 x 14 patches) and of a tiny model."""
-    folder = tmp_path_factory.mktemp("explorer")
-    big = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
-    small = explain(image_size=(16, 48), registers=2)
-    small.relevance([0, 1])  # somebody has asked: these class maps are in the file
-    made = {"big": (big, "en"), "korean": (big, "ko"), "small": (small, "en")}
-    for name, (e, language) in made.items():
-        page = explorer.standalone_html(e, language)
-        folder.joinpath(f"{name}.html").write_text(page, encoding="utf-8")
-    return folder
-
-
-@pytest.fixture
-def open_page(visit, files):
-    def open_page(name: str = "big", **options):
-        options = {"viewport": {"width": 1280, "height": 900}} | options
-        page = visit(files.joinpath(f"{name}.html").as_uri(), **options)
-        page.wait_for_selector(".vitx[data-ready=true][data-wall][data-drawn]")
-        next_frames(page)  # what follows the first drawing
-        return page
-
-    return open_page
-
-
-def state(page) -> dict:
-    return json.loads(page.evaluate(f"{ROOT}.dataset.state"))
-
-
-def drawn(page) -> int:
-    return int(page.evaluate(f"{ROOT}.dataset.drawn"))
-
-
-def pixels(page, canvas: str) -> np.ndarray:
-    url = page.evaluate(f"document.querySelector('{canvas}').toDataURL()")
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(url.split(",")[1]))).convert("RGB"))
-
-
-def patch_point(page, row: int, col: int, grid=(14, 14)) -> tuple[float, float]:
-    box = page.locator(".vx-picture").bounding_box()
-    return (
-        box["x"] + (col + 0.5) * box["width"] / grid[1],
-        box["y"] + (row + 0.5) * box["height"] / grid[0],
-    )
-
-
-def after_drawing(page, act) -> None:
-    before = drawn(page)
-    act()
-    page.wait_for_function(f"Number({ROOT}.dataset.drawn) > {before}")
 
 
 def test_hover_shows_value_and_the_patchs_map(open_page):
@@ -90,14 +41,18 @@ def test_hover_shows_value_and_the_patchs_map(open_page):
     np.testing.assert_array_equal(first, pixels(page, ".vx-picture"))
 
 
-def test_tooltip_has_the_librarys_value(open_page, files):
+def test_tooltip_has_the_number_that_is_drawn(open_page):
     page = open_page("small")
     page.mouse.move(*patch_point(page, 1, 4, (2, 6)))
     page.wait_for_function(f"Boolean({ROOT}.dataset.tip)")
-    e = explain(image_size=(16, 48), registers=2)
-    value = 100 * float(e.head_rollouts(-1).mean(dim=0)[1, 4])
+    e = look(SMALL)
+    drawn_value = 100 * float(e.rollout(-1, query=(1, 4))[1, 4])  # of the map that is drawn
     shown = float(re.search(r"([\d.]+) %", page.evaluate(f"{ROOT}.dataset.tip"))[1])
-    assert shown == pytest.approx(value, rel=0.01)
+    assert shown == pytest.approx(drawn_value, rel=0.01)
+    locked_value = 100 * float(e.rollout(-1)[1, 4])  # and of the one that stays
+    locked = page.locator(".vx-tip small").first.inner_text()
+    assert locked.endswith("class token")
+    assert float(locked.split()[0]) == pytest.approx(locked_value, rel=0.01)
     share = 100 * e.rollout(tokens=True)[:3].numpy()
     words = page.locator(".vx-say").inner_text()
     page.mouse.move(5, 5)
@@ -134,6 +89,7 @@ def test_changes_are_drawn_without_a_request(open_page):
     }"""
     changes = [{"layer": layer, "head": head} for layer, head in itertools.product((3, 11), (0, 7))]
     changes += [{"query": [r, r]} for r in range(4)] + [{"query": None}]
+    changes += [{"map": "head_rollout", "head": 2, "part": "special"}, {"picture": "seen"}]
     changes += [{"map": "attention"}, {"direction": "to"}, {"map": "rollout"}, {"opacity": 0.3}]
     changes += [{"colours": "cividis"}, {"smooth": True}, {"residual": 0.3}]
     for one in changes:
@@ -158,13 +114,18 @@ def test_every_control_changes_the_picture(open_page):
         seen.append(pixels(page, ".vx-picture"))
         assert not np.array_equal(seen[-2], seen[-1])
 
+    act(lambda: page.locator("[name$=map][value=head_rollout]").check())
     act(lambda: page.select_option("select[id$=head]", label="Head 4"))
+    act(lambda: page.locator("[name$=part][value=special]").check())
+    act(lambda: page.locator("[name$=part][value=whole]").check())
+    act(lambda: page.get_by_role("switch").check())
     act(lambda: page.locator("input[id$=residual]").fill("0.2"))
     act(lambda: page.locator("input[id$=discard]").fill("0.9"))
-    act(lambda: page.locator("[value=same]").check())
+    act(lambda: page.locator("[name$=below][value=same]").check())
     act(lambda: page.locator("input[id$=opacity]").fill("0.8"))
     act(lambda: page.locator("[name$=smooth][value=true]").check())
     act(lambda: page.select_option("select[id$=colours]", "viridis"))
+    page.locator("[name$=wall][value=whole]").check()  # the same kind of map as the picture's
     act(lambda: page.locator("[value=shared]").check())
     act(lambda: page.locator("[name$=map][value=attention]").check())
     act(lambda: page.locator("[name$=direction][value=to]").check())
@@ -194,11 +155,12 @@ def test_keyboard_alone(open_page):
     assert state(page)["query"] is None
     reached = set()
     page.locator("body").press("Tab")
-    for _ in range(20):
+    for _ in range(32):
         page.keyboard.press("Tab")
         name = "document.activeElement.className || document.activeElement.id || document.activeElement.name"
         reached.add(page.evaluate(f"{name} || document.activeElement.tagName").split("-")[-1])
-    assert {"picture", "tiles", "play", "map", "head", "layer", "sort"} <= reached, reached
+    expected = {"picture", "tiles", "play", "map", "head", "layer", "sort", "wall", "gloss", "seen"}
+    assert expected <= reached, reached
 
 
 def test_play_walks_through_the_layers(open_page):
@@ -214,62 +176,22 @@ def test_play_walks_through_the_layers(open_page):
     page.locator(".vx-play").click()
     page.wait_for_function("seen.includes(3)")
     page.wait_for_selector(".vx-play[aria-label='Play through the layers']")  # it stops by itself
-    assert list(dict.fromkeys(page.evaluate("seen"))) == [0, 1, 2, 3]
-    page.locator(".vx-play").click()
+    assert list(dict.fromkeys(page.evaluate("seen"))) == [2, 3]  # on from where it stood
+    page.locator(".vx-play").click()  # from the last: once more from the first
+    page.wait_for_function("seen.slice(-1)[0] === 1")
     page.locator(".vx-play").click()  # pause
     assert page.locator(".vx-play").get_attribute("aria-label") == "Play through the layers"
-
-
-def test_wall_names_opens_and_walks(open_page):
-    page = open_page()
-    box = page.locator(".vx-tiles").bounding_box()
-    page.mouse.move(box["x"] + 24 + 8, box["y"] + 16 + 8)
-    page.wait_for_function(f"{ROOT}.dataset.name.startsWith('Layer 12, head 1 ')")
-    text = page.locator(".vx-name").inner_text()
-    e = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
-    A = e.layer_attention(11)
-    distance = float(attention.attention_distance(A, e.grid, (16, 16), 1)[0])
-    entropy = float(attention.attention_entropy(A, 1)[0])
-    assert text == (
-        f"Layer 12, head 1 · attention distance {distance:.0f} px · entropy {entropy:.1f} bits"
-    )
-    page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
-    assert (state(page)["layer"], state(page)["head"]) == (11, 0)
-    page.locator(".vx-tiles").focus()
-    for key in (
-        "ArrowRight",
-        "ArrowRight",
-        "ArrowDown",
-        "ArrowLeft",
-        "ArrowUp",
-        "ArrowUp",
-        "ArrowDown",
-    ):
-        page.keyboard.press(key)
-    assert (state(page)["layer"], state(page)["head"]) == (10, 1)
-    page.locator("[name$=map][value=rollout]").check()
-    assert state(page)["head"] == "mean"
-    page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
-    assert state(page)["map"] == "head_rollout" and state(page)["head"] == 0
-
-
-def test_wall_sorted_by_focus(open_page):
-    page = open_page()
-    before = pixels(page, ".vx-tiles")
-    page.locator("[value=focus]").check()
-    next_frames(page)
-    assert not np.array_equal(before, pixels(page, ".vx-tiles"))
-    box = page.locator(".vx-tiles").bounding_box()
-    page.mouse.click(box["x"] + 24 + 8, box["y"] + 16 + 8)
-    e = explain(image_size=224, patch_size=16, embed_dim=96, depth=12, heads=12)
-    _, arrays = payload.unpack(payload.payload(e))
-    layer, head = np.unravel_index(arrays["entropy"].argmin(), (12, 12))
-    assert (state(page)["layer"], state(page)["head"]) == (layer, head)
+    paused = state(page)["layer"]
+    page.evaluate("seen.length = 0")
+    page.locator(".vx-play").click()
+    page.wait_for_function("seen.includes(3)")
+    assert list(dict.fromkeys(page.evaluate("seen"))) == list(range(paused + 1, 4))
 
 
 def test_the_png_shows_the_map_with_its_settings(open_page):
     page = open_page()
-    page.evaluate(f"{ROOT}.explorer.set({{ layer: 10, head: 4, query: [2, 3] }})")
+    change = "{ map: 'head_rollout', layer: 10, head: 4, query: [2, 3] }"
+    page.evaluate(f"{ROOT}.explorer.set({change})")
     with page.expect_download() as download:
         page.get_by_role("button", name="PNG").click()
     assert download.value.suggested_filename == "small-head_rollout-layer11-head-5.png"
@@ -284,13 +206,16 @@ def test_the_png_shows_the_map_with_its_settings(open_page):
 def test_python_snippet_runs_and_gives_the_same_picture(open_page, tmp_path, monkeypatch):
     import vit_demo
 
-    e = explain(image_size=(16, 48), registers=2)
+    e = look(SMALL)
     monkeypatch.setattr(vit_demo, "load", lambda name: {"small": Loaded(e)}[name])
     page = open_page("small", permissions=["clipboard-read", "clipboard-write"])
     states = [
         {"map": "head_rollout", "head": 1, "layer": 2, "query": [1, 3], "residual": 0.3},
+        {"map": "head_rollout", "head": 2, "part": "special"},
         {"map": "head_rollout", "head": "max", "below": "same", "discard": 0.4, "smooth": True},
-        {"map": "rollout", "head": "min", "query": None, "colours": "viridis", "scale": "shared"},
+        {"map": "rollout", "head": "min", "query": None, "colours": "viridis", "wall": "whole"},
+        {"scale": "shared", "picture": "seen"},
+        {"scale": "own", "picture": "own"},
         {"map": "attention", "head": 2, "direction": "to", "query": [0, 5], "opacity": 1},
         {"map": "attention", "head": "mean", "direction": "from", "query": None},
         {"map": "contribution", "label": 1, "opacity": 0.5},
@@ -365,9 +290,9 @@ def test_dark_and_light(open_page):
 def test_korean_and_switching(open_page):
     page = open_page("korean")
     assert page.locator("h2").first.inner_text() == "탐색기"
-    page.evaluate(f"{ROOT}.explorer.set({{ head: 2, layer: 4 }})")
+    page.evaluate(f"{ROOT}.explorer.set({{ map: 'head_rollout', head: 2, layer: 4 }})")
     next_frames(page)
-    assert "5층 3번 헤드" in page.locator(".vx-say").inner_text()
+    assert "5번 레이어 3번 헤드" in page.locator(".vx-say").inner_text()
     page.evaluate(f"{ROOT}.dispatchEvent(new CustomEvent('language', {{ detail: 'en' }}))")
     next_frames(page)
     assert "Head 3 of layer 5" in page.locator(".vx-say").inner_text()
@@ -384,12 +309,8 @@ def test_states_from_links_are_made_to_fit(visit, tmp_path):
     page = visit(file.as_uri())
     page.wait_for_selector(".vitx[data-wall]")
     found = state(page)
-    assert (found["map"], found["layer"], found["head"], found["query"]) == (
-        "head_rollout",
-        3,
-        2,
-        None,
-    )
+    place = found["map"], found["layer"], found["head"], found["query"]
+    assert place == ("rollout", 3, "mean", None)
     assert (found["residual"], found["discard"], found["smooth"]) == (0.25, 0.99, True)
     assert found["colours"] == "inferno" and "extra" not in found
 
@@ -397,12 +318,14 @@ def test_states_from_links_are_made_to_fit(visit, tmp_path):
 def test_lean_page_without_a_server(visit, tmp_path, monkeypatch):
     monkeypatch.setattr(payload, "FULL_LIMIT", 0)
     file = tmp_path / "page.html"
-    file.write_text(explorer.standalone_html(explain(), "en", {"head": 1}), encoding="utf-8")
+    state = {"map": "head_rollout", "head": 1, "part": "special"}
+    file.write_text(explorer.standalone_html(explain(), "en", state), encoding="utf-8")
     page = visit(file.as_uri())
     page.wait_for_selector(".vitx[data-wall]")
     page.mouse.click(*patch_point(page, 1, 1, (4, 4)))
     next_frames(page)
     assert "the mean of the heads" in page.locator(".vx-say").inner_text()
+    assert "share on one patch" in page.locator(".vx-legend").first.inner_text()  # what is drawn
     page.locator("[name$=map][value=rollout]").check()
     next_frames(page)
     assert "Layers 1 to 4" in page.locator(".vx-say").inner_text()

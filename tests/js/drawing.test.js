@@ -10,6 +10,7 @@ import {
   scaleAround,
   scaleOf,
 } from "../../vit_demo/ui/static/explorer/draw.js";
+import { labTable, spread } from "../../vit_demo/ui/static/explorer/eye.js";
 import {
   contactSheet,
   tileAt,
@@ -61,7 +62,31 @@ describe("scales", () => {
   });
 
   test("of a difference zero is in the middle", () => {
-    assert.deepEqual(scaleAround([-3, 1]), { low: -3, high: 3, clipped: false });
+    assert.deepEqual(scaleAround([[-3], [1]]), { low: -3, high: 3, clipped: false });
+    assert.deepEqual(scaleAround([[-3, 1, 9]], 1, 2), { low: -3, high: 3, clipped: true });
+    const { low, high, clipped } = scaleAround([values, values.map((x) => -x)], 0.99);
+    assert.ok(clipped && low === -high && high > 980 && high < 995, `${high}`);
+  });
+});
+
+describe("to the eye", () => {
+  const pixel = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+
+  test("colours in CIELAB are the published ones", () => {
+    const lab = labTable(Uint32Array.of(pixel(255, 255, 255), pixel(255, 0, 0), pixel(0, 0, 255)));
+    const published = [100, 0, 0, 53.24, 80.09, 67.2, 32.3, 79.19, -107.86];
+    assertClose(lab, published, { atol: 0.1 });
+  });
+
+  test("heads that are drawn alike do not differ, whatever their values", () => {
+    const greys = Uint32Array.from({ length: 256 }, (_, k) => pixel(k, k, k));
+    const scale = { low: 0, high: 1 };
+    const alike = [[Float32Array.of(0.5, 2), Float32Array.of(0.501, 7)]];
+    assert.equal(spread(alike, [scale], greys), 0);
+    const black = [[Float32Array.of(0, 0), Float32Array.of(1, 1)]];
+    assert.ok(Math.abs(spread(black, [scale], greys) - 50) < 1e-3); // half of black to white
+    const half = [...black, ...alike];
+    assert.ok(Math.abs(spread(half, [scale, scale], greys) - 25) < 1e-3);
   });
 });
 
@@ -108,12 +133,16 @@ describe("the wall", () => {
         [0.5, 0.5],
       ],
     ]; // the second head of the first layer is unknown
-    const sheet = contactSheet(layers, 2, 2, [1, 2], table, { low: 0, high: 1 });
+    const scales = [
+      { low: 0, high: 1 },
+      { low: 0, high: 2 },
+    ];
+    const sheet = contactSheet(layers, 2, 2, [1, 2], table, scales);
     assert.deepEqual([sheet.width, sheet.height], [4, 2]);
     assert.deepEqual(written, [
       { x: 0, y: 0, pixels: [0, 0, 0, 255, 255, 0, 0, 255] },
-      { x: 0, y: 1, pixels: [255, 0, 0, 255, 0, 0, 0, 255] },
-      { x: 2, y: 1, pixels: [128, 0, 0, 255, 128, 0, 0, 255] },
+      { x: 0, y: 1, pixels: [128, 0, 0, 255, 0, 0, 0, 255] }, // on the scale of its layer
+      { x: 2, y: 1, pixels: [64, 0, 0, 255, 64, 0, 0, 255] },
     ]);
   });
 });

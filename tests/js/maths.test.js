@@ -6,8 +6,10 @@ import { decode } from "../../vit_demo/ui/static/explorer/blob.js";
 import { createMaps } from "../../vit_demo/ui/static/explorer/maps.js";
 import {
   discarder,
+  entropy,
   normalise,
   selectSmallest,
+  specialPart,
   throughLayer,
 } from "../../vit_demo/ui/static/explorer/maths.js";
 import { assertClose, bufferOf, fixtures } from "./fixtures.js";
@@ -89,6 +91,20 @@ test("several vectors go through a layer as one by one", () => {
       }
     }
   }
+});
+
+test("what is special about the heads has sum zero over them", () => {
+  const all = Float32Array.of(1, 2, 3, 5, 5, -1); // three heads, two tokens: their mean is 3, 2
+  assertClose(specialPart(all, 2, [0, 1, 2]), [-2, 0, 0, 3, 2, -3], { atol: 1e-6 });
+  assertClose(specialPart(all, 2, [2]), [2, -3], { atol: 1e-6 });
+});
+
+test("entropy in bits: 0 for one patch, log2 n for all alike, whatever the signs", () => {
+  assert.equal(entropy([0, 5, 0]), 0);
+  assert.ok(Math.abs(entropy([2, 2, 2, 2]) - 2) < 1e-12);
+  assert.ok(Math.abs(entropy([-2, 2, 2, -2]) - 2) < 1e-12);
+  assert.ok(Math.abs(entropy([3, 1]) - (2 - 0.75 * Math.log2(3))) < 1e-12);
+  assert.equal(entropy([0, 0]), 0);
 });
 
 test("a row sums to 1; of a row of zeros the token stays where it is", () => {

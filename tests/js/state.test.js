@@ -2,9 +2,18 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { findingState } from "../../vit_demo/ui/static/explorer/findings.js";
 import { pythonCall, pythonOf } from "../../vit_demo/ui/static/explorer/python.js";
-import { fitting, isClass, SCHEMA, useSchema } from "../../vit_demo/ui/static/explorer/state.js";
-import { percent } from "../../vit_demo/ui/static/explorer/words.js";
+import {
+  fitting,
+  isClass,
+  isOfWall,
+  isSigned,
+  SCHEMA,
+  tileSettings,
+  useSchema,
+} from "../../vit_demo/ui/static/explorer/state.js";
+import { amount, percent } from "../../vit_demo/ui/static/explorer/words.js";
 import { methodOf, stateOf } from "../../vit_demo/ui/static/trust/strip.js";
 import { fixtures } from "./fixtures.js";
 
@@ -35,7 +44,11 @@ test("what fits stays as it is", () => {
   assert.deepEqual(fit(asked), { ...fixtures.schema.defaults, ...asked });
   for (const [name, choices] of Object.entries(fixtures.schema.choices)) {
     for (const choice of choices) {
-      const state = fit({ map: "attention", [name]: choice });
+      const state = fit({
+        map: name === "part" ? "head_rollout" : "attention",
+        head: 1,
+        [name]: choice,
+      });
       assert.equal(state[name], choice, `${name}=${choice}`);
     }
   }
@@ -47,7 +60,8 @@ test("whatever a link says becomes a state that fits", () => {
   const state = fit({ ...wild, ...more });
   assert.deepEqual(Object.keys(state), Object.keys(fixtures.schema.defaults));
   assert.equal(state.map, fixtures.schema.defaults.map);
-  assert.deepEqual([state.layer, state.head, state.query], [11, 5, null]);
+  assert.deepEqual([state.layer, state.head, state.query], [11, "mean", null]);
+  assert.equal(fit({ map: "attention", head: 42 }).head, 5);
   assert.deepEqual([state.residual, state.discard, state.opacity], [0.25, 0.99, 0]);
   assert.deepEqual([state.smooth, state.colours], [true, "inferno"]);
   assert.equal(fit({ layer: -2 }).layer, 10);
@@ -76,6 +90,75 @@ test("rollout has no single head; lean data have no fixed head", () => {
   assert.equal(fit({ map: "rollout", direction: "to" }).direction, "from");
 });
 
+test("all heads of a head rollout are rollout, where they are the same map", () => {
+  const all = { map: "head_rollout", head: "mean" };
+  assert.equal(fit(all).map, "rollout");
+  assert.equal(fit({ ...all, below: "same" }).map, "head_rollout");
+  assert.equal(fit({ ...all, below: "same" }, { full: false }).map, "rollout");
+  assert.equal(fit({ ...all, discard: 0.3 }).map, "head_rollout");
+  assert.equal(fit({ ...all, head: "max" }).map, "head_rollout");
+  assert.equal(fit({ ...all, map: "attention" }).map, "attention");
+});
+
+test("what is special is one head's, and signed", () => {
+  const one = fit({ map: "head_rollout", head: 1, part: "special" });
+  assert.equal(one.part, "special");
+  assert.ok(isSigned(one));
+  for (const other of [
+    { head: "max" },
+    { map: "rollout" },
+    { map: "attention" },
+    { map: classMap },
+  ])
+    assert.equal(fit({ ...one, ...other }).part, "whole", JSON.stringify(other));
+  assert.ok(!isSigned(fit({ map: "head_rollout", head: 1 })));
+});
+
+test("the schema says which class maps are signed; a difference always is", () => {
+  assert.ok(fixtures.schema.signed_maps.length > 0);
+  for (const map of fixtures.schema.class_maps) {
+    assert.equal(isSigned(fit({ map })), fixtures.schema.signed_maps.includes(map), map);
+    if (map !== "random") assert.ok(isSigned(fit({ map, label: 1, minus: 2 })), map);
+  }
+});
+
+test("picture and wall share a scale where they show the same kind of map", () => {
+  const shares = (state) => isOfWall(fit(state));
+  const head = { map: "head_rollout", head: 1 };
+  assert.ok(shares({ ...head, wall: "whole" }));
+  assert.ok(shares({ ...head, part: "special", wall: "special" }));
+  assert.ok(!shares({ ...head, wall: "special" }));
+  assert.ok(!shares({ ...head, wall: "attention" }));
+  assert.ok(shares({ map: "rollout", wall: "whole" }));
+  assert.ok(shares({ map: "attention", wall: "attention" }));
+  assert.ok(!shares({ map: classMap, wall: "whole" }));
+  const tile = tileSettings(fit({ map: classMap, wall: "special" }));
+  assert.deepEqual([tile.map, tile.part, tile.label], ["head_rollout", "special", null]);
+});
+
+test("a value is read in its unit, with its sign where the map has both", () => {
+  const words = { points: "{points} pp" };
+  const t = (key, values) => words[key].replace("{points}", values.points);
+  const read = (state, value) => amount({ t }, fit(state), value);
+  assert.equal(read({ map: "rollout" }, 0.0123), "1.23 %");
+  const special = { map: "head_rollout", head: 1, part: "special" };
+  assert.equal(read(special, 0.0123), "+1.23 pp");
+  assert.equal(read(special, -0.000042), "\u22120.0042 pp");
+  assert.equal(read(special, 0), "0 pp");
+  assert.equal(read({ map: "contribution" }, -0.012345), "\u22120.0123");
+  assert.equal(read({ map: "contribution" }, 2.5), "+2.5");
+  assert.equal(read({ map: "relevance" }, 2.5), "2.5");
+  assert.equal(read({ map: "gradient_rollout" }, 0.5), "50.0 %");
+  assert.equal(read({ map: "gradient_rollout", label: 1, minus: 2 }, 0.5), "+50.0 pp");
+});
+
+test("a finding leaves nothing of what was set before, but the looks", () => {
+  const state = findingState({ name: "x", example: "y", settings: { map: "attention", layer: 2 } });
+  assert.deepEqual([state.map, state.layer, state.query, state.discard], ["attention", 2, null, 0]);
+  for (const looks of ["colours", "opacity", "picture", "wall"])
+    assert.ok(!(looks in state), looks);
+});
+
 test("the Python call has the library's names and arguments", () => {
   const call = (state) => pythonCall(fit(state));
   assert.equal(
@@ -83,7 +166,11 @@ test("the Python call has the library's names and arguments", () => {
     "explanation.head_rollouts(2, query=(1, 3), residual=0.3, discard=0)[1]",
   );
   assert.equal(
-    call({ head: "max", below: "same", discard: 0.4 }),
+    call({ map: "head_rollout", head: 3, part: "special" }),
+    'explanation.head_rollouts(11, part="special", residual=0.5, discard=0)[3]',
+  );
+  assert.equal(
+    call({ map: "head_rollout", head: "max", below: "same", discard: 0.4 }),
     'explanation.head_rollouts(11, below="same", residual=0.5, discard=0.4).amax(dim=0)',
   );
   assert.equal(
@@ -95,8 +182,12 @@ test("the Python call has the library's names and arguments", () => {
     'explanation.attention(11, head=2, query=(0, 5), direction="to")',
   );
   assert.equal(
-    call({ map: classMap, label: 1, minus: 0 }),
-    `explanation.${classMap}(1) - explanation.${classMap}(0)`,
+    call({ map: "relevance", label: 1, minus: 0 }),
+    "explanation.relevance(1) - explanation.relevance(0)",
+  );
+  assert.equal(
+    call({ map: "contribution", label: 1, minus: 0 }),
+    "explanation.contribution(1, minus=0)",
   );
   assert.equal(call({ map: "random", label: 0 }), "faithful.random_map(explanation)");
 });

@@ -22,9 +22,10 @@ from vit_demo import attention
 from vit_demo.map_settings import SCHEMA
 from vit_demo.ui import explorer, payload
 from vit_demo.ui.static import joined, modules
+from vit_demo.ui.texts import GLOSSARY
 
 STATE = {"map": "head_rollout", "layer": 2, "head": 1, "query": None, "direction": "from"}
-STATE |= {"below": "mean", "residual": 0.5, "discard": 0.0}
+STATE |= {"below": "mean", "part": "whole", "residual": 0.5, "discard": 0.0}
 TESTS = sorted(path.name for path in (ROOT / "tests" / "js").glob("*.test.js"))
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -83,7 +84,8 @@ def library(e, state: dict) -> torch.Tensor:
         return e.rollout(layer, fusion=head, tokens=True, **settings)
     if state["map"] == "attention":
         return e.attention(layer, head, query, direction=state["direction"], tokens=True)
-    maps = e.head_rollouts(layer, below=state["below"], tokens=True, **settings)
+    options = {"below": state["below"], "part": state["part"], "tokens": True}
+    maps = e.head_rollouts(layer, **options, **settings)
     across = {"mean": lambda x: x.mean(dim=0), "max": lambda x: x.amax(dim=0)}
     across["min"] = lambda x: x.amin(dim=0)
     return across[head](maps) if isinstance(head, str) else maps[head]
@@ -100,6 +102,8 @@ def all_states(discards=(0.0, 0.35, 0.9)) -> list[dict]:
             states += [place | {"map": "rollout", "head": head} for head in ("mean", "max", "min")]
             for head, below in itertools.product((0, "mean", "max", "min"), ("mean", "same")):
                 states.append(place | {"head": head, "below": below})
+            for head, below in itertools.product((0, 2), ("mean", "same")):
+                states.append(place | {"head": head, "below": below, "part": "special"})
     return states
 
 
@@ -141,7 +145,9 @@ def true_attention(folder: Path, shape: str) -> dict:
             )
         )
         by_head = state["map"] != "rollout" and state["head"] == "min"
-        largest = library(e, state | {"head": "max"}).max() if by_head else expected.max()
+        largest = library(
+            e, state | {"head": "max"} if by_head else state | {"part": "whole"}
+        ).max()
         if state["direction"] == "to":  # each entry has the scale of another row
             largest = e.layer_attention(state["layer"]).max()
         checks.append(expect(state, expected, atol=(1e-4 if exact else 0.01) * float(largest)))
@@ -159,9 +165,9 @@ def lean(folder: Path, shape: str, patch: pytest.MonkeyPatch) -> dict:
     states = [s for s in states if s["map"] != "rollout" or s["head"] == "mean"]
     checks = []
     for state in states:
-        expected = library(e, state)
+        largest = float(library(e, state | {"part": "whole"}).max())
         # sums of codes of 16 bits: 1e-4 of the largest value
-        checks.append(expect(state, expected, atol=1e-4 * float(expected.max()) + 1e-6))
+        checks.append(expect(state, library(e, state), atol=1e-4 * largest + 1e-6))
     # without what is fetched, the mean of the heads is still known; a single head is not
     place = STATE | {"query": [1, 2]}
     mean = e.rollout(2, query=(1, 2), tokens=True)
@@ -275,9 +281,21 @@ def test_every_module_is_type_checked_and_says_what_it_is():
 
 def test_every_text_the_explorer_asks_for_is_known():
     script = joined("explorer/index.js")
-    asked = set(re.findall(r'\bt\("(\w+)"', script)) | set(re.findall(r"words\.(\w+)", script))
+    asked = set(re.findall(r'\bt\("(\w+)"', script))
     known = explorer.EXPLORER_TEXTS["en"]
-    assert len(asked) > 30 and asked - {"en"} <= known.keys(), asked - known.keys()
+    assert len(asked) > 30 and asked <= known.keys(), asked - known.keys()
+
+
+def test_every_word_with_a_question_mark_is_explained():
+    """In the explorer and in the other tabs; and every drawing belongs to a word."""
+    known = GLOSSARY["en"]["words"]
+    asked = set()
+    for text in modules().values():
+        for call in re.findall(r"\bhelp\(explorer, ([^)]*)\)|question\([^[]*\[([^]]*)\]", text):
+            asked |= set(re.findall(r'"(\w+)"', "".join(call)))
+    assert len(asked) > 10 and asked <= known.keys(), asked - known.keys()
+    drawn = set(re.findall(r"^  (\w+): svg\(", modules()["drawings.js"], re.MULTILINE))
+    assert len(drawn) > 12 and drawn <= known.keys(), drawn - known.keys()
 
 
 def test_only_one_module_knows_gradios_inner_structure():

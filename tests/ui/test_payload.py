@@ -8,12 +8,14 @@ import pytest
 import safetensors.numpy
 import torch
 from PIL import Image
+from support.models import small_classifier
 from support.payloads import SHAPES, decoded, explain
 
 from vit_demo import attention
 from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.trust.methods import random_map
 from vit_demo.ui import explorer, payload
+from vit_demo.ui.texts import GLOSSARY
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -103,6 +105,23 @@ def test_the_picture_is_what_the_model_saw():
     assert kind == "image/jpeg" and Image.open(io.BytesIO(blob)).size == (224, 160)
 
 
+def test_the_visitors_own_picture_goes_along_within_bounds():
+    import io
+
+    gradient = np.linspace(0, 255, 3000)[None, :, None].repeat(2000, axis=0).repeat(3, axis=2)
+    e = small_classifier(image_size=(16, 48)).explain(Image.fromarray(gradient.astype(np.uint8)))
+    header, arrays = payload.unpack(payload.payload(e))
+    preview = Image.open(io.BytesIO(arrays["preview"].tobytes()))
+    assert header["preview"] == {"kind": "image/jpeg", "size": list(preview.size)}
+    assert preview.size == e.view.preview().size and max(preview.size) <= 1024
+    assert arrays["preview"].nbytes < 300_000
+    same = np.asarray(preview, dtype=float) - np.asarray(e.view.preview(), dtype=float)
+    assert np.abs(same).mean() < 3
+    e = small_classifier().explain(Image.new("RGB", (32, 32)))  # no finer than what the model saw
+    header, arrays = payload.unpack(payload.payload(e))
+    assert header["preview"] is None and "preview" not in arrays
+
+
 def test_both_languages_say_the_same_things():
     english, korean = explorer.EXPLORER_TEXTS["en"], explorer.EXPLORER_TEXTS["ko"]
     assert english.keys() == korean.keys()
@@ -112,6 +131,10 @@ def test_both_languages_say_the_same_things():
         fields = set(re.findall(r"\{\w+\}", text))
         assert fields == set(re.findall(r"\{\w+\}", korean[key])), key
         assert text.strip() and korean[key].strip()
+    english, korean = (GLOSSARY[name]["words"] for name in ("en", "ko"))
+    assert english.keys() == korean.keys()
+    for word, (name, sentence) in [*english.items(), *korean.items()]:
+        assert name and 15 < len(sentence) < 180 and sentence.endswith("."), word
 
 
 def test_standalone_page_is_self_contained():

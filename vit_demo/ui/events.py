@@ -140,6 +140,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             contents = {
                 ui.contents[name]: tab.value(server, id, explanation) for name, tab in TABS.items()
             }
+            contents[ui.contents["explore"]] |= {"example": example}
             if settings:
                 contents[ui.contents["explore"]] |= {"state": settings}
             return {

@@ -17,10 +17,11 @@ import matplotlib
 import numpy as np
 
 from vit_demo.explain import Explanation
+from vit_demo.findings import FINDINGS, Finding
 from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, SCHEMA
 from vit_demo.ui.payload import class_maps, payload
 from vit_demo.ui.static import joined, mount_script, read_static
-from vit_demo.ui.texts import EXPLORER_TEXTS
+from vit_demo.ui.texts import EXPLORER_TEXTS, GLOSSARY
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -34,8 +35,9 @@ def make_explorer(
 ) -> "gr.HTML":
     """The explorer as a Gradio component.
 
-    Its value is None (nothing to see yet) or {"id": ..., "url": ..., "state": {...}}: the browser
-    fetches `url`, where the server put a `payload`, and starts with `state`, if that is given.
+    Its value is None (nothing to see yet) or {"id": ..., "url": ..., "example": ..., "state": {...}}:
+    the browser fetches `url`, where the server put a `payload`, and starts with `state`, if that is
+    given; `example` is the picture's name, if it is one of ours.
     `fetch_query({"id": ..., "query": [row, column] or None})` returns {"data": base64 of
     `query_rows`} or {"error": message}; it is asked for lean payloads only.
     `fetch_classes({"id": ..., "labels": [...]})` returns {"classes": `class_maps`} or the error.
@@ -108,9 +110,20 @@ def setup() -> str:
     """What the explorer needs besides the data: its looks, words, colours and settings. As JSON."""
     colours = {name: colour_table(name) for name in COLOUR_MAPS}
     colours["difference"] = colour_table(DIFFERENCES)
-    css = read_static("explorer/explorer.css")
-    given = {"css": css, "texts": EXPLORER_TEXTS, "colours": colours, "schema": SCHEMA}
+    given = {
+        "css": read_static("explorer/explorer.css") + read_static("glossary.css"),
+        "texts": EXPLORER_TEXTS,
+        "glossary": GLOSSARY,
+        "colours": colours,
+        "schema": SCHEMA,
+        "findings": {model: [link(one) for one in found] for model, found in FINDINGS.items()},
+    }
     return json.dumps(given, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def link(finding: Finding) -> dict:
+    """What the browser needs to know of a finding."""
+    return {key: getattr(finding, key) for key in ("name", "example", "settings")}
 
 
 def colour_table(name: str) -> str:

@@ -22,7 +22,7 @@ from PIL import Image
 from safetensors import SafetensorError
 from torch import Tensor
 
-from vit_demo.attention import attention_distance, attention_entropy
+from vit_demo.attention import attention_distance
 from vit_demo.explain import Explanation, Query
 from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.render import CRISP_SIDE
@@ -38,6 +38,8 @@ def payload(explanation: Explanation) -> bytes:
     e = explanation
     full = e.layers * e.heads * e.N * e.N <= FULL_LIMIT
     picture, kind = picture_bytes(e.view.picture)
+    preview = e.view.preview()
+    finer = preview is not e.view.picture
     mean = e.recording.mean_attention
     wide = mean.numel() <= FULL_LIMIT
     arrays = {
@@ -46,6 +48,8 @@ def payload(explanation: Explanation) -> bytes:
         **coded("mean", mean, np.uint16 if wide else np.uint8),
         **heads_of(e, full),
     }
+    if finer:
+        arrays["preview"] = np.frombuffer(jpeg_bytes(preview, quality=85), np.uint8)
     header = {
         "model": e.model_name,
         "layers": e.layers,
@@ -59,6 +63,7 @@ def payload(explanation: Explanation) -> bytes:
         "fit": e.view.fit,
         "full": full,
         "picture": {"kind": kind, "size": list(e.view.picture.size), "crisp": CRISP_SIDE},
+        "preview": {"kind": "image/jpeg", "size": list(preview.size)} if finer else None,
         "top": [[p.label, p.probability, p.index] for p in e.top(10)] if e.labels else [],
         "classes": len(e.labels),
     }
@@ -66,7 +71,7 @@ def payload(explanation: Explanation) -> bytes:
 
 
 def heads_of(e: Explanation, full: bool) -> dict[str, np.ndarray]:
-    """Each head's distance and entropy; if wanted, its attention; one layer at a time.
+    """How far each head looks; if wanted, its attention; one layer at a time.
 
     The strongest and the weakest of the heads have codes of their own: the minimum of numbers that
     were rounded on the scale of their own rows would be good for little.
@@ -77,7 +82,7 @@ def heads_of(e: Explanation, full: bool) -> dict[str, np.ndarray]:
         for layer in range(e.layers):
             A = e.layer_attention(layer)
             distance = attention_distance(A, e.grid, e.view.patch_size, prefix)
-            arrays = {"distance": distance.numpy(), "entropy": attention_entropy(A, prefix).numpy()}
+            arrays = {"distance": distance.numpy()}
             if fused:
                 arrays |= coded("max", A.amax(dim=0), np.uint8)
                 arrays |= coded("min", A.amin(dim=0), np.uint8)
@@ -132,12 +137,17 @@ def coded(
 
 def picture_bytes(picture: Image.Image) -> tuple[bytes, str]:
     """A picture as a file: lossless where single pixels will be seen, otherwise a fine JPEG."""
+    if max(picture.size) > CRISP_SIDE:
+        return jpeg_bytes(picture, quality=95, subsampling=0), "image/jpeg"
     stream = io.BytesIO()
-    if max(picture.size) <= CRISP_SIDE:
-        picture.save(stream, "PNG")
-        return stream.getvalue(), "image/png"
-    picture.save(stream, "JPEG", quality=95, subsampling=0)
-    return stream.getvalue(), "image/jpeg"
+    picture.save(stream, "PNG")
+    return stream.getvalue(), "image/png"
+
+
+def jpeg_bytes(picture: Image.Image, **options) -> bytes:
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", **options)
+    return stream.getvalue()
 
 
 def pack(header: dict, arrays: dict[str, np.ndarray]) -> bytes:

@@ -18,6 +18,9 @@ interface State {
   query: Patch | null;
   direction: string;
   below: string;
+  part: string;
+  wall: string;
+  picture: string;
   residual: number;
   discard: number;
   opacity: number;
@@ -36,14 +39,30 @@ interface Schema {
   fusions: Fusion[];
   plain_maps: string[];
   class_maps: string[];
+  signed_maps: string[];
 }
+
+/** The words behind each "?": `GLOSSARY` of the texts, in every language. */
+type Glossary = Record<
+  string,
+  { question: string; words: Record<string, [name: string, sentence: string]> }
+>;
 
 /** What explorer.py hands over once. */
 interface Setup {
   css: string;
+  glossary: Glossary;
+  findings: Record<string, FindingLink[]>; // of each model that has some
   texts: Record<string, Texts>;
   colours: Record<string, string>;
   schema: Schema;
+}
+
+/** A finding as findings.py has it. */
+interface FindingLink {
+  name: string;
+  example: string;
+  settings: Partial<State>;
 }
 
 /** What the place adds in which the explorer is put; without a server nothing can be fetched. */
@@ -53,6 +72,7 @@ interface MountOptions extends Setup {
   onTheme?: (then: () => void) => void;
   fetchQueryBlob?: (query: Patch | null) => Promise<ArrayBuffer>;
   fetchClassMaps?: (labels: number[]) => Promise<Record<string, ClassMaps>>;
+  openExample?: (example: string, state: Partial<State>) => void;
 }
 
 /** What questions.py hands over once. */
@@ -77,6 +97,7 @@ interface Payload {
   fit: string;
   full: boolean;
   picture: { kind: string; size: [width: number, height: number]; crisp: number };
+  preview: { kind: string; size: [width: number, height: number] } | null;
   top: [label: string, probability: number, index: number][];
   classes: number;
   arrays: Record<string, any>;
@@ -101,6 +122,7 @@ interface RolloutOptions {
   residual: number;
   discard: number;
   below?: string;
+  part?: string;
 }
 
 type Maps = ReturnType<typeof import("./explorer/maps.js").createMaps>;
@@ -125,13 +147,26 @@ interface WallLayout {
 }
 
 interface Wall {
-  key: string | null;
-  job: object | null;
+  key: string | null; // what was computed, or is being computed ...
+  job: object | null; // ... in this job
+  chosen: boolean; // the visitor has chosen the view
+  model: string | null; // for which the view was chosen
+  view: string | null;
+  whole: Vector[][];
   layers: Vector[][];
-  scale: Scale | null;
+  scales: Scale[];
+  focus: number[][];
+  sheet: { table: ColourTable; canvas: HTMLCanvasElement } | null;
   layout: WallLayout | null;
   order: [layer: number, head: number][];
   hover: number | null;
+}
+
+/** A picture that can lie under the map, in colour and in grey. */
+interface Ground {
+  colour: ImageBitmap;
+  grey: HTMLCanvasElement;
+  crisp: boolean; // its pixels are shown as blocks
 }
 
 /** What was drawn last. */
@@ -140,7 +175,7 @@ interface Shown {
   vector: Vector;
   values: Vector;
   scale: Scale;
-  note: string;
+  settings: State; // of the map that is drawn
 }
 
 type Part = "picture" | "tiles" | "wall";
@@ -156,16 +191,19 @@ interface Explorer {
   onState: (state: State) => void;
   fetchQueryBlob: MountOptions["fetchQueryBlob"] | null;
   fetchClassMaps: MountOptions["fetchClassMaps"] | null;
+  openExample: MountOptions["openExample"] | null;
+  findingsOf: Setup["findings"];
+  example: string | null;
   classes: Map<number, KnownClass>;
   lastPlain: string;
   trouble: string;
   data: Payload | null;
   maps: Maps | null;
-  picture: ImageBitmap | null;
-  grey: HTMLCanvasElement | null;
+  grounds: { own: Ground; seen: Ground } | null;
   wish: Partial<State>;
   state: State;
-  lastHead: number | null;
+  lastHead: number;
+  lastPart: string;
   hover: Patch | null;
   cursor: Patch | null;
   followPointer: boolean;
@@ -197,25 +235,32 @@ interface ExplorerHandle {
     buffer: ArrayBuffer,
     changes?: Partial<State>,
     classes?: Record<string, ClassMaps>,
+    example?: string | null,
   ) => Promise<void>;
   clear: (text?: string) => void;
   set: Explorer["set"];
   leaveClass: () => void;
   speak: (language?: string) => void;
   message: (text: string) => void;
+  reveal: () => void;
   python: () => string;
   sheet: () => HTMLCanvasElement;
   readonly state: State;
   readonly maps: Maps | null;
   readonly data: Payload | null;
-  readonly picture: ImageBitmap | null;
-  readonly grey: HTMLCanvasElement | null;
+  readonly ground: Ground; // under the map
+  readonly grounds: { own: Ground; seen: Ground };
   readonly tables: Record<string, ColourTable>;
   readonly classes: Map<number, KnownClass>;
   readonly values: Vector | null; // of the locked map
 }
 type ExplorerRoot = HTMLElement & { explorer?: ExplorerHandle };
-type ExplorerValue = { id?: string; url?: string; state?: Partial<State> | null };
+type ExplorerValue = {
+  id?: string;
+  url?: string;
+  example?: string | null;
+  state?: Partial<State> | null;
+};
 
 /** What Gradio hands to a component's `js_on_load`, besides its element. */
 interface GradioComponent {

@@ -7,6 +7,13 @@ from vit_demo.ui.texts import en, ko
 LANGUAGES = {"en": en, "ko": ko}
 EXPLORER_TEXTS = {name: language.EXPLORER for name, language in LANGUAGES.items()}
 INSIDE_TEXTS = {name: language.INSIDE for name, language in LANGUAGES.items()}
+GLOSSARY = {
+    name: {
+        "question": language.QUESTION,
+        "words": {word: text.split(": ", 1) for word, text in language.GLOSSARY.items()},
+    }
+    for name, language in LANGUAGES.items()
+}
 TRUST_TEXTS = {name: language.TRUST for name, language in LANGUAGES.items()}
 
 CITATION = """@inproceedings{dosovitskiy2021image,

@@ -133,7 +133,7 @@ assets/README.md. Other models bring licences of their own.</p>""",
 EXPLORER = {
     "page_title": "where the attention goes",
     "explorer": "Explorer",
-    "wall": "Wall of heads",
+    "wall_title": "Wall of heads",
     "empty": "Choose a picture: its attention appears here.",
     "loading": "Fetching the maps",
     "silent": "The server did not answer. See that it is running, and try once more.",
@@ -156,6 +156,10 @@ EXPLORER = {
     "gradient_rollout": "Gradient rollout",
     "grad_cam": "Grad-CAM",
     "random": "Random map",
+    "part": "Which part of it",
+    "part_whole": "Whole",
+    "part_special": "Special",
+    "part_hint": "This head minus the mean over the heads of its layer",
     "layer_all": "all",
     "query_for": "For",
     "back_class": "Back to all classes",
@@ -168,7 +172,7 @@ EXPLORER = {
     "direction": "Direction",
     "from": "From it",
     "to": "To it",
-    "to_hint": "Who looks at it? Only for raw attention.",
+    "to_hint": "Who looks at it?",
     "play": "Play through the layers",
     "pause": "Pause",
     "query_from": "From",
@@ -184,22 +188,21 @@ EXPLORER = {
     "follow": "Follow the pointer",
     "more": "More settings",
     "residual": "Residual weight",
-    "residual_hint": "How much of each token passes a layer unchanged",
     "discard": "Discard the smallest",
-    "discard_hint": "This share of each row of attention is set to zero",
     "below": "Layers below",
     "below_mean": "mean of heads",
     "below_same": "same head number",
-    "below_hint": "Heads are numbered by chance: the same number is for comparison only",
     "opacity": "Opacity",
     "smooth": "Patches",
     "smooth_no": "blocks",
     "smooth_yes": "smooth",
     "colours": "Colours",
     "scale": "Colour scale",
-    "scale_shared": "same as the wall",
+    "scale_shared": "its layer's on the wall",
     "scale_own": "its own",
+    "scale_off": "The wall shows another kind of map",
     "reset": "Reset",
+    "seen": "as the model saw it ({width} × {height} px)",
     "peek": "Picture only",
     "png": "PNG",
     "png_hint": "Download what you see as a picture",
@@ -210,18 +213,28 @@ EXPLORER = {
     "sort": "Sort",
     "sort_layer": "by layer",
     "sort_focus": "by focus",
-    "sort_hint": "Focus: the head with the lowest entropy first",
-    "legend": "share on one patch",
+    "sort_hint": "Focus: the map with the lowest entropy first",
+    "points": "{points} pp",
+    "legend_layer": "layer {layer}: ",
     "legend_to": "attention paid to it",
+    "legend_special": "from the mean of the layer's heads",
     "legend_contribution": "added to log p, white is zero",
     "legend_logit": "in units of the class's score (logit)",
     "legend_share": "share on one patch",
     "legend_random": "random numbers",
     "legend_difference": "difference, white is zero",
-    "wall_hint": "Rows are layers, the last on top; columns are heads. Click one to open it.",
+    "legend_difference_share": "difference in percentage points, white is zero",
+    "wall": "What the wall shows",
+    "wall_special": "Special",
+    "wall_whole": "Whole",
+    "wall_attention": "Raw attention",
+    "wall_special_hint": "Head rollout: what sets each head apart from the others of its layer",
+    "wall_whole_hint": "Head rollout: all that each head brings",
+    "wall_attention_hint": "Each layer on its own, as it came out of the softmax",
+    "wall_hint": "Rows are layers, the last on top, each on its own scale; columns are heads. "
+    "Click one to open it.",
     "wall_name": "Layer {layer}, head {head}",
-    "wall_facts": "attention distance {distance} px · entropy {entropy} bits",
-    "wall_rows": "layer",
+    "wall_facts": "attention distance {distance} px · entropy of this map {entropy} bits",
     "picture_label": "Picture with the attention map. Arrow keys move from patch to patch, "
     "Enter looks from a patch, Escape goes back.",
     "wall_label": "Wall of heads. Arrow keys move from head to head.",
@@ -235,6 +248,8 @@ EXPLORER = {
     "to the pixels: brighter patches fed {target} more.",
     "say_head_rollout_min": "For each patch the weakest head of layer {layer}, followed back to "
     "the pixels: bright patches fed {target} through every head.",
+    "say_special": "Head {head} of layer {layer} against the mean of the layer's heads: through it, "
+    "red patches fed {target} more, blue ones less.",
     "say_rollout": "Layers 1 to {layer} together: brighter patches fed {target} more.",
     "say_attention": "Head {head} of layer {layer} alone: brighter patches get more of the "
     "attention of {asker}.",
@@ -263,12 +278,81 @@ EXPLORER = {
     "the_readout": "the {readout}",
     "the_patch": "patch {row}, {col}",
     "stays": "{share} of it stays on {tokens}.",
+    "has": "On {tokens}: {share}.",
     "of_cls_token": "the class token",
     "of_dist_token": "the distillation token",
     "of_reg_token": "the register tokens",
-    "and": " and ",
     "lean_note": "Single heads of a patch are not in this file: this is the mean of the heads.",
     "lean_off": "Not offered for a model of this size",
+    "findings": "Things to see in this model",
+    "finding_edges": "Head {head} of layer {layer} follows edges: it looks where light and dark meet.",
+    "finding_smooth": "Head {head} of layer {layer} does the opposite: it looks where nothing changes.",
+    "finding_neighbours": "Layer {layer} looks close by: a patch and those around it get more than twice "
+    "what chance would give them.",
+    "finding_sides": "Camel or penguin? What speaks for the one lies mostly on the left, what speaks for "
+    "the other mostly on the right.",
+}
+
+# A "?" beside a word: the word, and what it means.
+QUESTION = "What does this mean: {words}?"
+GLOSSARY = {
+    "patch": "Patch: A square piece of the picture. The model reads a picture as a list of them.",
+    "layer": "Layer: One step of the model: every patch takes something from the others, "
+    "and the next layer goes on with the result.",
+    "head": "Head: A layer looks in several ways side by side. Each of them is a head, with "
+    "an attention of its own.",
+    "attention": "Raw attention: How much one token takes from each of the others, in one "
+    "layer and one head: shares that add up to 100\u00a0%.",
+    "rollout": "Rollout: The attention of all layers, multiplied from the last one down to "
+    "the picture: how much of each patch reached the answer.",
+    "head_rollout": "Head rollout: Rollout that passes its uppermost layer through one head only.",
+    "special": "Special: A head's rollout minus the mean over the heads of its layer: red "
+    "where it took more than they did, blue where it took less.",
+    "class_token": "Class token: An extra token beside the patches. It takes what it needs "
+    "from them, and the answer is read from it.",
+    "dist_token": "Distillation token: A second class token, trained to give the answers of "
+    "another model.",
+    "reg_token": "Register tokens: Extra tokens that stand for no patch: room in which the "
+    "model keeps its notes.",
+    "average": "Average of all patches: This model has no class token: its answer is read "
+    "from the mean of all patches.",
+    "class_map": "Class: A map for one label: what in the picture speaks for it, and in red "
+    "and blue also what speaks against it.",
+    "contribution": "Contribution: What each patch adds to log p of the label (red), or "
+    "takes from it (blue), in all layers.",
+    "relevance": "Relevance: Attention that raises the label's score, followed through all layers.",
+    "gradient_rollout": "Gradient rollout: Rollout that follows only attention that speaks "
+    "for the label.",
+    "grad_cam": "Grad-CAM: The last layer's attention; heads that help the label count more.",
+    "random": "Random map: Chance. A map worth trusting does better.",
+    "residual": "Residual: In each layer a token keeps itself and adds what it took from "
+    "the others. This is the share that it keeps.",
+    "discard": "Discard: The smallest shares in each token's attention are set to zero, so "
+    "that they do not add up to a haze.",
+    "below": "Layers below: Below the chosen head, rollout takes the mean of the heads. The "
+    "same head number is for comparison only: heads are numbered by chance.",
+    "entropy": "Entropy: How widely a map is spread: low if a few patches have nearly all "
+    "of it, high if all have about the same.",
+    "distance": "Attention distance: How far away, on average, the patches are that a patch "
+    "looks at.",
+    "share": "Share: So much of the whole, 100\u00a0%, lies on this one patch. What lies on "
+    "tokens that are no patches is told beside the map.",
+    "to": "Attention paid to it: What share of its own attention each patch pays to the "
+    "chosen one. These shares do not add up to 100\u00a0%.",
+    "points": "Percentage points (pp): The difference of two shares: 3\u00a0% instead of "
+    "2\u00a0% is one percentage point more.",
+    "logit": "Logit: The label's score, before softmax turns all scores into probabilities.",
+    "log_p": "log p: The logarithm of the label's probability: 0 if the model is certain, "
+    "further below 0 the less it believes in the label.",
+    "difference": "Difference: The map of one label minus that of the other, in the units "
+    "of the method.",
+    "correlation": "Rank correlation: 1 if two maps put the patches into the same order, 0 "
+    "if one says nothing about the other.",
+    "crop": "Crop: The middle of the picture, as models are tested; the edges are cut off.",
+    "pad": "Pad: The whole picture, with plain bars that make it fit.",
+    "stretch": "Stretch: The whole picture, pulled into the model's shape.",
+    "native": "Native: The whole picture in its own shape, on a grid of another shape with "
+    "about as many patches as the model is used to.",
 }
 
 # The sentences of a verdict are the library's own (a test holds them together).

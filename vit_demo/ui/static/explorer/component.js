@@ -2,6 +2,7 @@
 // The explorer as a Gradio component.
 
 import { answerOf, componentValue, onTheme } from "../gradio.js";
+import { chooseExample } from "../page/examples.js";
 import { fromBase64 } from "./blob.js";
 import { mountExplorer } from "./index.js";
 
@@ -28,11 +29,23 @@ export function mount(element, { trigger, props, watch, server }, setup) {
     const request = { id: current.id, labels, language: root.lang };
     return (await answerOf(server.explorer_classes, request, silent())).classes;
   };
+  /** @type {{ example: string; state: Partial<State> } | null} */
+  let wanted = null; // an example that a finding asked for, and its settings
+  /** @type {MountOptions["openExample"]} */
+  const openExample = (example, state) => {
+    if (example === current.example) {
+      explorer.set(state);
+      return explorer.reveal();
+    }
+    wanted = { example, state };
+    chooseExample(example);
+  };
   const explorer = mountExplorer(root, {
     ...setup,
     language: props.language,
     fetchQueryBlob,
     fetchClassMaps,
+    openExample,
     onState: (state) => trigger("change", state),
     onTheme,
   });
@@ -48,7 +61,7 @@ export function mount(element, { trigger, props, watch, server }, setup) {
       current = value;
       root.dataset.id = value.id;
       coming = {};
-      await explorer.show(buffer, value.state || {});
+      await explorer.show(buffer, value.state || {}, {}, value.example);
     } catch {
       if (mine === turn) explorer.clear(setup.texts[root.lang].failed);
     } finally {
@@ -56,8 +69,17 @@ export function mount(element, { trigger, props, watch, server }, setup) {
     }
   }
 
+  /** Settings that wait for an example join it when it comes.
+   * @param {ExplorerValue | null} value */
+  function withWanted(value) {
+    if (!wanted || value?.example !== wanted.example) return value;
+    const { state } = wanted;
+    wanted = null;
+    return { ...value, state };
+  }
+
   function update() {
-    const value = componentValue(props);
+    const value = withWanted(componentValue(props));
     const mine = ++turn;
     root.classList.remove("vx-busy");
     if (!value?.url) {

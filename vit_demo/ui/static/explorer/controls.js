@@ -2,7 +2,8 @@
 // The explorer's elements: built once a language, then kept in step with the state.
 // `explorer.ui` holds those that are needed again, by name.
 
-import { button, choice, el, field, range, select } from "./elements.js";
+import { button, choice, el, field, help, range, select } from "./elements.js";
+import { findings } from "./findings.js";
 import { legend } from "./legend.js";
 import { listenToPicture } from "./picture.js";
 import { isClass, SCHEMA } from "./state.js";
@@ -32,24 +33,7 @@ export function build(explorer) {
 
 /** @param {Explorer} explorer */
 function pictureSection(explorer) {
-  const { ui, id, t, set } = explorer;
-  const kinds = [...SCHEMA.plain_maps, "class"]; // the last stands for all class maps
-  const hints = Object.fromEntries(kinds.map((key) => [key, t(`${key}_hint`)]));
-  const kind = choice(
-    explorer,
-    "map",
-    kinds.map((key) => [key, t(key)]),
-    hints,
-    (map) => set({ map: map === "class" ? SCHEMA.class_maps[0] : map }),
-  );
-  const method = select(
-    explorer,
-    "method",
-    SCHEMA.class_maps.map((key) => [key, t(key)]),
-    (map) => set({ map }),
-  );
-  /** @param {any} value */
-  const chooseHead = (value) => set({ head: /^\d+$/.test(value) ? +value : value });
+  const { ui, id, t } = explorer;
   ui.play = el("button", {
     type: "button",
     class: "vx-play",
@@ -60,24 +44,80 @@ function pictureSection(explorer) {
     "section",
     { class: "vx-explorer", "aria-label": t("explorer") },
     el("header", {}, el("h2", {}, t("explorer")), tools(explorer)),
-    el(
-      "div",
-      { class: "vx-row" },
-      kind,
-      el(
-        "span",
-        { class: "vx-head" },
-        el("label", { for: `${id}-head` }, t("head")),
-        select(explorer, "head", [], chooseHead),
-      ),
-      el("span", { class: "vx-head" }, el("label", { for: `${id}-method` }, t("method")), method),
-    ),
+    mapRow(explorer),
+    whichRow(explorer),
     stage(explorer),
-    el("div", { class: "vx-row vx-layer" }, ui.play, range(explorer, "layer", 0, 0, 1)),
+    el("div", { class: "vx-row vx-layer" }, ui.play, range(explorer, "layer", 0, 0, 1, "layer")),
     queryRow(explorer),
     ui.say,
     legend(explorer, "legend"),
     moreSettings(explorer),
+    findings(explorer),
+  );
+}
+
+/** Which kind of map.
+ * @param {Explorer} explorer */
+function mapRow(explorer) {
+  const { t, set } = explorer,
+    kinds = [...SCHEMA.plain_maps, "class"]; // the last stands for all class maps
+  const hints = Object.fromEntries(kinds.map((key) => [key, t(`${key}_hint`)]));
+  const kind = choice(
+    explorer,
+    "map",
+    kinds.map((key) => [key, t(key)]),
+    hints,
+    (map) => set({ map: map === "class" ? SCHEMA.class_maps[0] : map }),
+  );
+  const words = ["head_rollout", "rollout", "attention", "class_map"];
+  return el("div", { class: "vx-row" }, kind, help(explorer, ...words));
+}
+
+/** Which one of that kind: what there is to choose depends on the map.
+ * @param {Explorer} explorer */
+function whichRow(explorer) {
+  const { ui, id, t, set } = explorer;
+  /** @param {string} value */
+  const chooseHead = (value) =>
+    set({ head: /^\d+$/.test(value) ? +value : /** @type {Fusion} */ (value) });
+  const method = select(
+    explorer,
+    "method",
+    SCHEMA.class_maps.map((key) => [key, t(key)]),
+    (map) => set({ map }),
+  );
+  const part = choice(
+    explorer,
+    "part",
+    ["whole", "special"].map((key) => [key, t(`part_${key}`)]),
+    { special: t("part_hint") },
+  );
+  const direction = choice(
+    explorer,
+    "direction",
+    ["from", "to"].map((key) => [key, t(key)]),
+    { to: t("to_hint") },
+  );
+  ui.partBox = el("span", { class: "vx-row" }, part, help(explorer, "special"));
+  return el(
+    "div",
+    { class: "vx-row vx-which" },
+    el(
+      "span",
+      { class: "vx-head" },
+      el("label", { for: `${id}-head` }, t("head")),
+      select(explorer, "head", [], chooseHead),
+      help(explorer, "head"),
+    ),
+    el(
+      "span",
+      { class: "vx-head" },
+      el("label", { for: `${id}-method` }, t("method")),
+      method,
+      help(explorer, "contribution", "relevance", "gradient_rollout", "grad_cam"),
+    ),
+    ui.partBox,
+    direction,
   );
 }
 
@@ -113,11 +153,13 @@ function stage({ ui, id, t }) {
   return ui.stage;
 }
 
-/** @param {Explorer} explorer */
+/** Who asks, and what lies under the map.
+ * @param {Explorer} explorer */
 function queryRow(explorer) {
-  const { ui, t, set } = explorer;
+  const { ui, id, set } = explorer;
   ui.query = el("strong", { class: "vx-query-name" });
   ui.verb = el("span", { class: "vx-muted" });
+  ui.queryHelp = help(explorer, "class_token");
   ui.backText = el("span");
   ui.back = el(
     "button",
@@ -129,21 +171,21 @@ function queryRow(explorer) {
     "\u2715 ",
     ui.backText,
   );
+  const changeSeen = () => set({ picture: ui.seen.checked ? "seen" : "own" });
+  ui.seen = el("input", {
+    type: "checkbox",
+    role: "switch",
+    id: `${id}-seen`,
+    onchange: changeSeen,
+  });
+  ui.seenText = el("label", { for: ui.seen.id });
   return el(
     "div",
     { class: "vx-row vx-query" },
-    el("span", {}, ui.verb, " ", ui.query),
+    el("span", {}, ui.verb, " ", ui.query, " ", ui.queryHelp),
     ui.back,
     el("span", { class: "vx-grow" }),
-    choice(
-      explorer,
-      "direction",
-      [
-        ["from", t("from")],
-        ["to", t("to")],
-      ],
-      { to: t("to_hint") },
-    ),
+    el("span", { class: "vx-switch" }, ui.seenText, ui.seen),
   );
 }
 
@@ -155,9 +197,9 @@ function moreSettings(explorer) {
     explorer.draw("picture");
   };
   const reset = () => {
-    const { map, layer, head, sort, label, minus } = explorer.state;
+    const { map, layer, head, part, wall, sort, label, minus } = explorer.state;
     explorer.stopPlaying();
-    set({ ...SCHEMA.defaults, map, layer, head, sort, label, minus });
+    set({ ...SCHEMA.defaults, map, layer, head, part, sort, label, minus, wall });
   };
   const below = choice(explorer, "below", [
     ["mean", t("below_mean")],
@@ -168,8 +210,8 @@ function moreSettings(explorer) {
     [true, t("smooth_yes")],
   ]);
   const scale = choice(explorer, "scale", [
-    ["shared", t("scale_shared")],
     ["own", t("scale_own")],
+    ["shared", t("scale_shared")],
   ]);
   const colours = select(
     explorer,
@@ -185,9 +227,9 @@ function moreSettings(explorer) {
     el(
       "div",
       { class: "vx-fields" },
-      range(explorer, "residual", 0, 1, 0.05, t("residual_hint")),
-      range(explorer, "discard", 0, 0.95, 0.05, t("discard_hint")),
-      field(explorer, "below", below, t("below_hint")),
+      range(explorer, "residual", 0, 1, 0.05, "residual"),
+      range(explorer, "discard", 0, 0.95, 0.05, "discard"),
+      field(explorer, "below", below, "below"),
       range(explorer, "opacity", 0, 1, 0.05),
       field(explorer, "smooth", smooth),
       field(explorer, "colours", colours),
@@ -211,21 +253,28 @@ function wallSection(explorer) {
     ],
     { focus: t("sort_hint") },
   );
-  ui.wall = el("canvas", {
+  const view = choice(
+    explorer,
+    "wall",
+    SCHEMA.choices.wall.map((key) => [key, t(`wall_${key}`)]),
+    Object.fromEntries(SCHEMA.choices.wall.map((key) => [key, t(`wall_${key}_hint`)])),
+  );
+  ui.tiles = el("canvas", {
     class: "vx-tiles",
     tabindex: 0,
     role: "application",
     "aria-label": t("wall_label"),
     "aria-describedby": `${id}-name`,
   });
-  ui.wallBox = el("div", { class: "vx-wallbox" }, ui.wall);
-  ui.name = el("p", { class: "vx-name", id: `${id}-name` });
+  ui.wallBox = el("div", { class: "vx-wallbox" }, ui.tiles);
+  ui.name = el("span", { id: `${id}-name` });
   return el(
     "section",
-    { class: "vx-wall", "aria-label": t("wall") },
-    el("header", {}, el("h2", {}, t("wall")), sort),
+    { class: "vx-wall", "aria-label": t("wall_title") },
+    el("header", {}, el("h2", {}, t("wall_title"), " ", help(explorer, "head", "layer")), sort),
+    el("div", { class: "vx-row" }, view, help(explorer, "special", "head_rollout", "attention")),
     ui.wallBox,
-    ui.name,
+    el("p", { class: "vx-name" }, ui.name, " ", help(explorer, "distance", "entropy")),
     legend(explorer, "wallLegend"),
   );
 }

@@ -51,12 +51,22 @@ export function scaleOf(lists, top = 1, skip = -1) {
   return { low, high: Math.max(high, low + 1e-12), clipped };
 }
 
-/** Zero in the middle: for differences.
- * @param {Iterable<number>} list */
-export function scaleAround(list) {
-  let most = 1e-12;
-  for (const value of list) most = Math.max(most, Math.abs(value));
-  return { low: -most, high: most, clipped: false };
+/** The same with zero in the middle: for values on both sides of it.
+ * @param {ArrayLike<number>[]} lists
+ * @param {number} [top]
+ * @param {number} [skip] */
+export function scaleAround(lists, top = 1, skip = -1) {
+  const sizes = lists.map((list) => Float64Array.from(list, Math.abs)),
+    { high, clipped } = scaleOf(sizes, top, skip);
+  return { low: -high, high, clipped };
+}
+
+/** The colour of a value, as matplotlib cuts 0..1 into 256.
+ * @param {number} value
+ * @param {Scale} scale */
+export function shadeOf(value, { low, high }) {
+  const shade = Math.floor(((value - low) * 256) / (high - low));
+  return shade < 0 ? 0 : Math.min(shade, 255);
 }
 
 /** Values to opaque pixels.
@@ -64,12 +74,8 @@ export function scaleAround(list) {
  * @param {ColourTable} table
  * @param {Scale} scale
  * @param {Uint32Array} pixels */
-export function paint(values, table, { low, high }, pixels) {
-  const factor = 256 / (high - low); // as matplotlib cuts 0..1 into 256
-  for (let k = 0; k < values.length; k++) {
-    const shade = Math.floor((values[k] - low) * factor);
-    pixels[k] = table[shade < 0 ? 0 : Math.min(shade, 255)];
-  }
+export function paint(values, table, scale, pixels) {
+  for (let k = 0; k < values.length; k++) pixels[k] = table[shadeOf(values[k], scale)];
 }
 
 /** A colour table as a CSS gradient.

@@ -1,6 +1,8 @@
 // @ts-check
 // The kinds of elements that the page is built from.
 
+import { question } from "../glossary.js";
+
 export const ARROWS = /** @type {Record<string, Patch>} */ ({
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0],
@@ -51,14 +53,20 @@ export function choice(
   return ui[key];
 }
 
+/** The "?" that explains some words.
+ * @param {Explorer} explorer
+ * @param {...string} words */
+export const help = ({ root }, ...words) => question(root.lang, words);
+
 /**
  * @param {Explorer} explorer
  * @param {string} key
  * @param {number} min
  * @param {number} max
  * @param {number} stepSize
- * @param {string} [hint] */
-export function range({ ui, id, t, set }, key, min, max, stepSize, hint) {
+ * @param {string} [word] for its "?" */
+export function range(explorer, key, min, max, stepSize, word) {
+  const { ui, id, t, set } = explorer;
   const input = el("input", {
     type: "range",
     id: `${id}-${key}`,
@@ -71,8 +79,8 @@ export function range({ ui, id, t, set }, key, min, max, stepSize, hint) {
   Object.assign(ui, { [key]: input, [`${key}_out`]: output });
   return el(
     "div",
-    { class: "vx-field", title: hint },
-    el("label", { for: input.id }, t(key)),
+    { class: "vx-field" },
+    el("span", {}, el("label", { for: input.id }, t(key)), ...(word ? [help(explorer, word)] : [])),
     input,
     output,
   );
@@ -103,13 +111,14 @@ export function button({ ui, t }, key, onclick, options = {}) {
  * @param {Explorer} explorer
  * @param {string} key
  * @param {HTMLElement} control
- * @param {string} [hint] */
-export function field({ t }, key, control, hint) {
-  const tag = control.tagName === "DIV" ? "span" : "label"; // a row of radio buttons names itself
+ * @param {string} [word] for its "?" */
+export function field(explorer, key, control, word) {
+  const tag = control.tagName === "DIV" ? "span" : "label", // a row of radio buttons names itself
+    name = el(tag, { for: control.id || null }, explorer.t(key));
   return el(
     "div",
-    { class: "vx-field", title: hint },
-    el(tag, { for: control.id || null }, t(key)),
+    { class: "vx-field" },
+    el("span", {}, name, ...(word ? [help(explorer, word)] : [])),
     control,
   );
 }

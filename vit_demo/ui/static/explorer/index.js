@@ -1,18 +1,19 @@
 // @ts-check
 // The attention explorer: its state, what changes it, and how it is put on a page.
 
+import { useGlossary } from "../glossary.js";
 import { decode, fromBase64 } from "./blob.js";
 import { build } from "./controls.js";
 import { colourTables, greyCanvas } from "./draw.js";
 import { el, message } from "./elements.js";
 import { fetchClasses, fetchQuery, rememberClasses } from "./fetching.js";
 import { createMaps } from "./maps.js";
-import { baseVector, drawPicture, patchValues } from "./picture.js";
+import { baseVector, drawPicture, groundOf, patchValues, reveal } from "./picture.js";
 import { pythonOf } from "./python.js";
-import { fitting, isClass, isOne, SCHEMA, useSchema } from "./state.js";
+import { fitting, isClass, isOne, isRollout, SCHEMA, useSchema } from "./state.js";
 import { fillHeads, sync } from "./sync.js";
 import { sheetOf } from "./takeaway.js";
-import { drawWall, emptyWall, prepareWall } from "./wall.js";
+import { drawWall, emptyWall, noTiles, prepareWall } from "./wall.js";
 import { fill } from "./words.js";
 
 let serial = 0;
@@ -24,7 +25,15 @@ const OF_PICTURE = { query: null, label: null, minus: null }; // these do not ou
  * @param {Partial<MountOptions> & Pick<Setup, "texts" | "colours">} given */
 function createExplorer(
   root,
-  { texts, colours, onState = () => {}, fetchQueryBlob = null, fetchClassMaps = null },
+  {
+    texts,
+    colours,
+    findings = {},
+    onState = () => {},
+    fetchQueryBlob = null,
+    fetchClassMaps = null,
+    openExample = null,
+  },
 ) {
   /** @type {Explorer} */
   const explorer = {
@@ -38,17 +47,20 @@ function createExplorer(
     // What can be fetched; null without a server.
     fetchQueryBlob,
     fetchClassMaps,
+    openExample,
     fetching: new Map(),
+    findingsOf: findings, // each model's
     // Of one picture.
+    example: null, // its name, if it is one of ours
     data: null,
     maps: null,
-    picture: null,
-    grey: null,
+    grounds: null,
     classes: new Map(), // what is known of them, by number
     // What was asked for, what fits this model, and what to go back to.
     wish: {},
     state: { ...SCHEMA.defaults },
-    lastHead: null,
+    lastHead: 0,
+    lastPart: SCHEMA.defaults.part,
     lastPlain: SCHEMA.defaults.map,
     trouble: "",
     // The patch under the pointer, and the one the keys have reached.
@@ -85,7 +97,7 @@ function createExplorer(
 function setState(explorer, changes, quiet = false) {
   const { data, maps, state: before } = explorer;
   if (!data) return;
-  const state = fitting({ ...before, ...withHead(explorer, changes) }, maps, data);
+  const state = fitting({ ...before, ...completed(explorer, changes) }, maps, data);
   explorer.state = state;
   explorer.trouble = "";
   if (!isClass(state)) explorer.lastPlain = state.map;
@@ -94,7 +106,8 @@ function setState(explorer, changes, quiet = false) {
     ...state,
     layer: state.layer === maps.L - 1 ? -1 : state.layer,
   };
-  if (before.map !== state.map) fillHeads(explorer);
+  if (changes.wall) explorer.wall.chosen = true;
+  fillHeads(explorer);
   sync(explorer);
   const unknown = state.query && !maps.knows(state.query);
   if (unknown || maps.needsFetch(state, state.query)) fetchQuery(explorer, state.query);
@@ -103,15 +116,25 @@ function setState(explorer, changes, quiet = false) {
   if (!quiet) reportState(explorer);
 }
 
-/** Rollout has no single head; whoever comes back from it finds the head of before.
+/** Rollout has no single head and no part; whoever comes back from it finds those of before.
  * @param {Explorer} explorer
- * @param {Partial<State>} changes */
-function withHead(explorer, changes) {
-  const { state } = explorer;
-  if (isOne(state.head)) explorer.lastHead = state.head;
-  const leaves = state.map === "rollout" && changes.map && changes.map !== "rollout";
-  if (!leaves || state.head !== "mean" || explorer.lastHead === null) return changes;
-  return { ...changes, head: changes.head ?? explorer.lastHead };
+ * @param {Partial<State>} changes
+ * @returns {Partial<State>} */
+function completed(explorer, changes) {
+  const { state } = explorer,
+    map = changes.map ?? state.map,
+    head = changes.head ?? state.head;
+  if (isOne(state.head)) explorer.lastHead = Number(state.head);
+  if (state.map === "head_rollout") explorer.lastPart = state.part;
+  const leaves = state.map === "rollout" && map !== "rollout" && state.head === "mean";
+  const needed =
+    map === "head_rollout" &&
+    (isRollout({ ...state, ...changes, head }) || changes.part === "special");
+  const kept = {};
+  if (changes.head === undefined && !isOne(head) && (leaves || needed))
+    kept.head = explorer.lastHead;
+  if (map === "head_rollout" && state.map !== map) kept.part = explorer.lastPart;
+  return { ...kept, ...changes };
 }
 
 /** @param {Explorer} explorer */
@@ -123,8 +146,9 @@ function reportState(explorer) {
 /** @param {Explorer} explorer */
 function togglePlay(explorer) {
   if (explorer.playing) return stopPlaying(explorer);
-  const { L } = explorer.maps;
-  let layer = -1;
+  const { L } = explorer.maps,
+    from = explorer.state.layer;
+  let layer = from === L - 1 ? -1 : from; // on, from where it stands; from the last: once more
   const next = () => {
     layer += 1;
     if (layer >= L) return stopPlaying(explorer);
@@ -163,23 +187,21 @@ function draw(explorer, parts) {
  * @param {Explorer} explorer
  * @param {ArrayBuffer} buffer
  * @param {Partial<State>} [changes]
- * @param {Record<string, ClassMaps>} [classes] */
-async function show(explorer, buffer, changes = {}, classes = {}) {
+ * @param {Record<string, ClassMaps>} [classes]
+ * @param {string | null} [example] */
+async function show(explorer, buffer, changes = {}, classes = {}, example = null) {
   const mine = ++explorer.load,
     data = decode(buffer),
-    [w, h] = data.picture.size;
-  const picture = await createImageBitmap(
-    new Blob([data.arrays.picture], { type: data.picture.kind }),
-  );
+    grounds = await groundsOf(data);
   if (mine !== explorer.load) return;
   clearInterval(explorer.playing);
   const maps = createMaps(data),
     wish = { ...explorer.wish, ...OF_PICTURE, ...changes };
   Object.assign(explorer, {
+    example,
     data,
     maps,
-    picture,
-    grey: greyCanvas(picture),
+    grounds,
     wish,
     shown: null,
     state: fitting(wish, maps, data),
@@ -190,11 +212,26 @@ async function show(explorer, buffer, changes = {}, classes = {}) {
   explorer.classes.clear();
   rememberClasses(explorer, classes);
   explorer.base.key = null;
-  Object.assign(explorer.wall, { key: null, job: null, layers: [], scale: null });
-  explorer.ui.stage.style.setProperty("--vx-aspect", w / h);
+  Object.assign(explorer.wall, { key: null, job: null, ...noTiles() });
   message(explorer, "");
-  fillHeads(explorer);
-  explorer.set({});
+  explorer.set(changes.wall ? { wall: changes.wall } : {});
+}
+
+/** What can lie under the map: the picture that the model saw, and the visitor's own, where it is finer.
+ * @param {Payload} data
+ * @returns {Promise<Explorer["grounds"]>} */
+async function groundsOf({ picture, preview, arrays }) {
+  /**
+   * @param {Uint8Array<ArrayBuffer>} bytes
+   * @param {string} kind
+   * @param {boolean} crisp */
+  const open = async (bytes, kind, crisp) => {
+    const colour = await createImageBitmap(new Blob([bytes], { type: kind }));
+    return { colour, grey: greyCanvas(colour), crisp };
+  };
+  const seen = open(arrays.picture, picture.kind, Math.max(...picture.size) <= picture.crisp),
+    own = preview ? open(arrays.preview, preview.kind, false) : seen;
+  return { seen: await seen, own: await own };
 }
 
 /**
@@ -209,7 +246,7 @@ function clear(explorer, text = explorer.t("empty")) {
   sync(explorer);
   ui.say.textContent = ui.name.textContent = "";
   ui.tip.hidden = true;
-  ui.wall.getContext("2d").clearRect(0, 0, ui.wall.width, ui.wall.height);
+  ui.tiles.getContext("2d").clearRect(0, 0, ui.tiles.width, ui.tiles.height);
   explorer.draw("picture");
 }
 
@@ -229,8 +266,9 @@ function speak(explorer, wanted) {
  * @param {ExplorerRoot} root
  * @param {MountOptions} given
  * @returns {ExplorerHandle} */
-export function mountExplorer(root, { css, schema, language, onTheme, ...setup }) {
+export function mountExplorer(root, { css, schema, glossary, language, onTheme, ...setup }) {
   useSchema(schema);
+  useGlossary(glossary);
   if (!document.getElementById("vitx-style")) {
     document.head.append(el("style", { id: "vitx-style" }, css));
   }
@@ -243,12 +281,13 @@ export function mountExplorer(root, { css, schema, language, onTheme, ...setup }
     speak(explorer, /** @type {CustomEvent} */ (event).detail),
   );
   root.explorer = {
-    show: (buffer, changes, classes) => show(explorer, buffer, changes, classes),
+    show: (buffer, changes, classes, example) => show(explorer, buffer, changes, classes, example),
     clear: (text) => clear(explorer, text),
     set: explorer.set,
     leaveClass: () => explorer.set({ map: explorer.lastPlain }),
     speak: (wanted) => speak(explorer, wanted),
     message: (text) => message(explorer, text),
+    reveal: () => reveal(explorer),
     python: () => pythonOf(explorer),
     sheet: () => sheetOf(explorer),
     get state() {
@@ -260,11 +299,11 @@ export function mountExplorer(root, { css, schema, language, onTheme, ...setup }
     get data() {
       return explorer.data;
     },
-    get picture() {
-      return explorer.picture;
+    get ground() {
+      return groundOf(explorer);
     },
-    get grey() {
-      return explorer.grey;
+    get grounds() {
+      return explorer.grounds;
     },
     get tables() {
       return explorer.tables;

@@ -2,7 +2,7 @@
 // Every map of one picture, from the data of one forward pass. Nothing here knows of a page.
 
 import { decode } from "./blob.js";
-import { acrossHeads, discarder, throughLayer } from "./maths.js";
+import { acrossHeads, discarder, headsOf, specialPart, throughLayer } from "./maths.js";
 
 /** @param {number} most */
 const squares = (most) => Float32Array.from({ length: most + 1 }, (_, code) => (code / most) ** 2);
@@ -226,18 +226,20 @@ export function createMaps(data) {
    * @param {Patch | null} query
    * @param {RolloutOptions} options
    * @param {number[]} [only] */
-  function headRollouts(layer, query, { below, residual, discard }, only) {
-    const heads = only ?? Array.from({ length: H }, (_, head) => head);
-    if (below === "same") return sameHeadRollouts(layer, query, residual, discard, heads);
+  function headRollouts(layer, query, { below, part, residual, discard }, only) {
+    const every = Array.from({ length: H }, (_, head) => head),
+      heads = only ?? every,
+      special = part === "special";
+    if (below === "same") {
+      const maps = sameHeadRollouts(layer, query, residual, discard, special ? every : heads);
+      return special ? specialPart(maps, N, heads) : maps;
+    }
     const first = queryAttention(layer, query, discard);
     if (!first) return null;
-    let v = new Float32Array(heads.length * N);
-    const asked = indicator(query);
-    heads.forEach((head, at) => {
-      for (let j = 0; j < N; j++) {
-        v[at * N + j] = (1 - residual) * first[head * N + j] + residual * asked[j];
-      }
-    });
+    // The layers below are linear: what sets a head apart goes through them by itself.
+    const rows = (special ? specialPart : headsOf)(first, N, heads),
+      stays = special ? new Float32Array(N) : indicator(query);
+    let v = rows.map((x, at) => (1 - residual) * x + residual * stays[at % N]);
     for (let l = layer - 1; l >= 0; l--) {
       v = throughLayer(v, heads.length, fused(l, "mean", discard), N, residual);
     }

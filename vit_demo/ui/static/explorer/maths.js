@@ -147,3 +147,37 @@ export function acrossHeads(all, N, how) {
   if (how === "mean") for (let j = 0; j < N; j++) out[j] /= count;
   return out;
 }
+
+/** The maps of some heads (count x N), from those of all.
+ * @param {Vector} all
+ * @param {number} N
+ * @param {number[]} heads */
+export function headsOf(all, N, heads) {
+  const out = new Float32Array(heads.length * N);
+  heads.forEach((head, at) => {
+    out.set(all.subarray(head * N, (head + 1) * N), at * N);
+  });
+  return out;
+}
+
+/** What sets some heads apart (count x N): their maps minus the mean over all heads.
+ * @param {Vector} all
+ * @param {number} N
+ * @param {number[]} heads */
+export function specialPart(all, N, heads) {
+  const mean = acrossHeads(all, N, "mean");
+  return headsOf(all, N, heads).map((x, at) => x - mean[at % N]);
+}
+
+/** How widely a map spreads over the patches, in bits; of a signed map, its size counts.
+ * @param {ArrayLike<number>} values */
+export function entropy(values) {
+  let total = 0,
+    sum = 0;
+  for (let k = 0; k < values.length; k++) total += Math.abs(values[k]);
+  for (let k = 0; k < values.length; k++) {
+    const share = Math.abs(values[k]) / total;
+    if (share > 0) sum -= share * Math.log2(share);
+  }
+  return sum;
+}

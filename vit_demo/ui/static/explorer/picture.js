@@ -5,7 +5,7 @@ import { drawMap, fitCanvas, framePatch, scaleAround, scaleOf } from "./draw.js"
 import { ARROWS, announce, el } from "./elements.js";
 import { fetchQuery } from "./fetching.js";
 import { showLegend, tableOf } from "./legend.js";
-import { clamp, isClass, same } from "./state.js";
+import { clamp, isClass, isOfWall, isSigned, same } from "./state.js";
 import { amount, caption, fromOne, queryName } from "./words.js";
 
 /**
@@ -33,9 +33,9 @@ function shownQuery(explorer) {
  * @param {Explorer} explorer */
 export function baseVector(explorer) {
   const { state, maps } = explorer,
-    { map, layer, head, direction, below, residual, discard, query } = state;
+    { map, layer, head, direction, below, part, residual, discard, query } = state;
   if (isClass(state)) return classVector(explorer);
-  const key = JSON.stringify([map, layer, head, direction, below, residual, discard, query]);
+  const key = JSON.stringify([map, layer, head, direction, below, part, residual, discard, query]);
   if (explorer.base.key !== key) explorer.base = { key, vector: maps.mapOf(state, query) };
   return explorer.base.vector;
 }
@@ -49,19 +49,22 @@ function classVector({ state: { map, label, minus }, classes }) {
 }
 
 /** The query's map; while its rows are missing, the mean of the heads and a note that says so.
+ * `settings` are those of the map that is drawn.
  * @param {Explorer} explorer
  * @param {Patch | null} query */
-function vectorAndNote(explorer, query) {
+function mapToDraw(explorer, query) {
   const { state, maps, fetchQueryBlob, t } = explorer;
   const vector = same(query, state.query) ? baseVector(explorer) : maps.mapOf(state, query);
-  if (vector) return { vector, note: "" };
-  if (isClass(state)) return { vector, note: t("loading") };
+  if (vector) return { vector, settings: state, note: "" };
+  if (isClass(state)) return { vector, settings: state, note: t("loading") };
   if (fetchQueryBlob) {
     clearTimeout(explorer.dwellTimer);
     explorer.dwellTimer = setTimeout(() => fetchQuery(explorer, query), state.query ? 0 : 120);
   }
-  const mean = maps.mapOf({ ...state, head: "mean", discard: 0, direction: "from" }, query);
-  return { vector: mean, note: t(fetchQueryBlob ? "loading" : "lean_note") };
+  /** @type {State} */
+  const settings = { ...state, head: "mean", part: "whole", discard: 0, direction: "from" };
+  const note = t(fetchQueryBlob ? "loading" : "lean_note");
+  return { vector: maps.mapOf(settings, query), settings, note };
 }
 
 /** @param {Explorer} explorer */
@@ -74,7 +77,7 @@ export function drawPicture(explorer) {
   const { width, height } = ui.canvas;
   if (!data) return context.clearRect(0, 0, width, height);
   const query = shownQuery(explorer),
-    { vector, note } = vectorAndNote(explorer, query);
+    { vector, settings, note } = mapToDraw(explorer, query);
   if (!vector) {
     // what was there before stays until it comes
     ui.say.textContent = note;
@@ -83,10 +86,9 @@ export function drawPicture(explorer) {
   context.clearRect(0, 0, width, height);
   const values = patchValues(explorer, vector),
     own = query ? patchIndex(explorer, query) : -1;
-  const shared = state.scale === "shared" && wall.scale && !isClass(state);
-  const scale =
-    state.minus !== null ? scaleAround(values) : shared ? wall.scale : scaleOf([values], 1, own);
-  explorer.shown = { query, vector, values, scale, note };
+  const shared = state.scale === "shared" && isOfWall(settings) && wall.scales[state.layer];
+  const scale = shared || (isSigned(settings) ? scaleAround : scaleOf)([values], 1, own);
+  explorer.shown = { query, vector, values, scale, settings };
   paintPicture(explorer, context, width, height);
   /**
    * @param {Patch} patch
@@ -100,7 +102,7 @@ export function drawPicture(explorer) {
   drawTip(explorer, patch, box);
   ui.query.textContent = queryName(explorer, query);
   ui.say.textContent = explorer.trouble || note || caption(explorer);
-  showLegend(explorer, "legend", scale);
+  showLegend(explorer, "legend", scale, settings);
   root.dataset.drawn = String(++explorer.drawn);
   root.dataset.drawMs = (performance.now() - began).toFixed(2);
 }
@@ -110,19 +112,20 @@ export function drawPicture(explorer) {
  * @param {CanvasRenderingContext2D} context
  * @param {number} width
  * @param {number} height */
-export function paintPicture(
-  { data, picture, grey, peek, shown, state, tables },
-  context,
-  width,
-  height,
-) {
+export function paintPicture(explorer, context, width, height) {
+  const { data, peek, shown, tables } = explorer,
+    { colour, grey, crisp } = groundOf(explorer);
   context.imageSmoothingQuality = "high";
-  context.imageSmoothingEnabled = Math.max(...data.picture.size) > data.picture.crisp;
-  context.drawImage(peek ? picture : grey, 0, 0, width, height);
+  context.imageSmoothingEnabled = !crisp;
+  context.drawImage(peek ? colour : grey, 0, 0, width, height);
   if (peek) return;
-  const looks = { ...state, table: tableOf(state, tables), scale: shown.scale };
+  const looks = { ...shown.settings, table: tableOf(shown.settings, tables), scale: shown.scale };
   drawMap(context, width, height, shown.values, data.grid, looks);
 }
+
+/** What lies under the map: the visitor's own picture, or the one that the model saw.
+ * @param {Explorer} explorer */
+export const groundOf = ({ state, grounds }) => grounds[state.picture];
 
 /**
  * @param {Explorer} explorer
@@ -133,6 +136,7 @@ function drawTip(explorer, patch, box) {
     root,
     data,
     state,
+    shown,
     learned,
     ui: { tip },
     t,
@@ -143,11 +147,14 @@ function drawTip(explorer, patch, box) {
     return;
   }
   const name = t("tip_patch", fromOne(patch)),
-    value = valueAt(explorer, patch);
+    { query, values, settings } = shown,
+    value = amount(explorer, settings, values[patchIndex(explorer, patch)]);
   tip.replaceChildren(
     el("b", {}, name),
-    el("span", {}, `${value} · ${queryName(explorer, state.query)}`),
+    el("span", {}, `${value} · ${queryName(explorer, query)}`),
   );
+  // The map under the pointer is the pointed patch's own; what the locked one has there is told, too.
+  if (!same(query, state.query)) tip.append(el("small", {}, lockedValue(explorer, patch)));
   if (!learned && !isClass(state))
     tip.append(el("small", {}, t(same(patch, state.query) ? "tip_back" : "tip_choose")));
   root.dataset.tip = `${name} ${value}`;
@@ -162,12 +169,25 @@ function drawTip(explorer, patch, box) {
   tip.style.top = `${y - h - 8 >= 0 ? y - h - 8 : y + cell + 8}px`;
 }
 
-/**
+/** What the locked map has at a patch, in words.
  * @param {Explorer} explorer
  * @param {Patch} patch */
-function valueAt(explorer, patch) {
-  const vector = baseVector(explorer) ?? explorer.shown?.vector;
-  return vector && amount(explorer, patchValues(explorer, vector)[patchIndex(explorer, patch)]);
+function lockedValue(explorer, patch) {
+  const { state, t } = explorer,
+    vector = baseVector(explorer);
+  if (!vector) return t("loading");
+  const value = patchValues(explorer, vector)[patchIndex(explorer, patch)];
+  return `${amount(explorer, state, value)} · ${queryName(explorer, state.query)}`;
+}
+
+/** Scroll to the picture, if less than half of it is on the screen.
+ * @param {Explorer} explorer */
+export function reveal({ ui: { stage } }) {
+  const { top, bottom, height } = stage.getBoundingClientRect();
+  const seen = Math.min(bottom, innerHeight) - Math.max(top, 0);
+  if (seen >= Math.min(height, innerHeight) / 2) return;
+  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  stage.scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
 }
 
 /** @param {Explorer} explorer */
@@ -261,8 +281,6 @@ function moveCursor(explorer, [down, right]) {
     ? [clamp(from[0] + down, 0, rows - 1), clamp(from[1] + right, 0, cols - 1)]
     : [rows >> 1, cols >> 1];
   explorer.draw("picture");
-  announce(
-    explorer,
-    `${t("tip_patch", fromOne(explorer.cursor))}: ${valueAt(explorer, explorer.cursor)}`,
-  );
+  const name = t("tip_patch", fromOne(explorer.cursor));
+  announce(explorer, `${name}: ${lockedValue(explorer, explorer.cursor)}`);
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // What is shown, as Python code that makes the same picture.
 
-import { isClass, isOne } from "./state.js";
+import { isClass, isOne, isSigned } from "./state.js";
 import { className } from "./words.js";
 
 /** @param {string} text */
@@ -19,12 +19,15 @@ export function pythonCall({
   query,
   direction,
   below,
+  part,
   residual,
   discard,
   label,
   minus,
 }) {
   if (map === "random") return "faithful.random_map(explanation)";
+  if (map === "contribution" && minus !== null)
+    return `explanation.contribution(${label}, minus=${minus})`;
   if (label !== null) {
     return [label, minus]
       .filter((one) => one !== null)
@@ -37,6 +40,7 @@ export function pythonCall({
   if (query) given.push(`query=(${query.join(", ")})`);
   if (map === "rollout" && head !== "mean" && !one) given.push(`fusion="${head}"`);
   if (map === "head_rollout" && below !== "mean") given.push(`below="${below}"`);
+  if (part === "special") given.push('part="special"');
   if (map !== "attention") given.push(`residual=${number(residual)}`, `discard=${number(discard)}`);
   if (direction === "to") given.push('direction="to"');
   const call = { head_rollout: "head_rollouts", rollout: "rollout", attention: "attention" }[map];
@@ -57,10 +61,10 @@ export function pythonOf(explorer) {
     `explanation = classifier.explain("your-picture.jpg", fit=${literal(data.fit)})`,
     `heat = ${pythonCall(state)}  # ${about}`,
     "picture = render.overlay(",
-    "    explanation.view.picture,",
+    `    explanation.view.${state.picture === "seen" ? "picture" : "preview()"},`,
     "    heat,",
     `    opacity=${number(state.opacity)},`,
-    `    colour_map=${literal(state.minus === null ? state.colours : "RdBu_r")},`,
+    `    colour_map=${literal(isSigned(state) ? "RdBu_r" : state.colours)},`,
     `    smooth=${state.smooth ? "True" : "False"},`,
     `    scale=(${number(shown.scale.low)}, ${number(shown.scale.high)}),`,
     ")",

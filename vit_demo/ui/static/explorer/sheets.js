@@ -1,7 +1,7 @@
 // @ts-check
 // Many maps on one canvas: the layout of the wall, and the sheet that is saved as PNG.
 
-import { canvasOf, newCanvas, paint, scaleOf } from "./draw.js";
+import { canvasOf, newCanvas, paint } from "./draw.js";
 
 /** As many blocks as make the tiles largest; a block is some layers, one under the other.
  * @param {number} L
@@ -62,14 +62,15 @@ export function tileAt(layout, count, x, y) {
   return -1;
 }
 
-/** The maps of all layers and heads, unmagnified, side by side: layers[l]?.[h], as far as known.
+/** The maps of all layers and heads, unmagnified, side by side: layers[l]?.[h], as far as known; each
+ * layer on its own scale.
  * @param {Vector[][]} layers
  * @param {number} L
  * @param {number} H
  * @param {Grid} grid
  * @param {ColourTable} table
- * @param {Scale} scale */
-export function contactSheet(layers, L, H, [rows, cols], table, scale) {
+ * @param {Scale[]} scales */
+export function contactSheet(layers, L, H, [rows, cols], table, scales) {
   const canvas = newCanvas(cols * H, rows * L),
     context = canvas.getContext("2d");
   const image = context.createImageData(cols, rows),
@@ -78,7 +79,7 @@ export function contactSheet(layers, L, H, [rows, cols], table, scale) {
     for (let head = 0; head < H; head++) {
       const values = layers[layer]?.[head];
       if (!values || values.length !== rows * cols) continue;
-      paint(values, table, scale ?? scaleOf([values]), pixels);
+      paint(values, table, scales[layer], pixels);
       context.putImageData(image, head * cols, layer * rows);
     }
   return canvas;

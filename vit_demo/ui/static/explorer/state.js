@@ -14,8 +14,34 @@ export function useSchema(schema) {
 /** @param {Pick<State, "map">} given */
 export const isClass = ({ map }) => SCHEMA.class_maps.includes(map);
 
+/** Values on both sides of zero, which is the middle of the colours.
+ * @param {Pick<State, "map"> & Partial<State>} given */
+export const isSigned = ({ map, part = "whole", minus = null }) =>
+  minus !== null ||
+  SCHEMA.signed_maps.includes(map) ||
+  (map === "head_rollout" && part === "special");
+
 /** @param {unknown} head */
 export const isOne = (head) => typeof head === "number"; // otherwise all heads, fused
+
+/** What the tiles of the wall show, as settings.
+ * @param {State} state
+ * @returns {State} */
+export const tileSettings = (state) => ({
+  ...state,
+  map: state.wall === "attention" ? "attention" : "head_rollout",
+  part: state.wall === "special" ? "special" : "whole",
+  label: null,
+  minus: null,
+});
+
+/** Whether the picture shows the kind of map that the wall shows: then they can share a scale.
+ * @param {State} state */
+export function isOfWall(state) {
+  const tile = tileSettings(state),
+    map = state.map === "rollout" ? "head_rollout" : state.map;
+  return map === tile.map && state.part === tile.part;
+}
 
 /**
  * @param {Patch | null} a
@@ -30,6 +56,11 @@ export const same = (a, b) => a === b || (a && b && a[0] === b[0] && a[1] === b[
 export function clamp(x, low, high, other) {
   return Number.isFinite(+x) ? Math.min(high, Math.max(low, +x)) : other;
 }
+
+/** All heads of a layer, followed back: their mean is rollout, exactly.
+ * @param {Pick<State, "head" | "below" | "discard">} given */
+export const isRollout = ({ head, below, discard }) =>
+  head === "mean" && below === "mean" && !discard;
 
 /** A state that fits the model, whatever a link may say.
  * @param {Record<string, any>} state
@@ -65,6 +96,8 @@ export function fitting(state, { L, H, full, fusions }, { grid, classes, top }) 
   }
   if (s.map !== "attention") s.direction = "from";
   if (!full) s.below = "mean";
+  if (s.map !== "head_rollout" || !isOne(s.head)) s.part = "whole"; // what is special is one head's
+  if (s.map === "head_rollout" && isRollout(s)) s.map = "rollout";
   if (s.map === "rollout" && (isOne(s.head) || !fusions)) s.head = "mean";
   return s;
 }

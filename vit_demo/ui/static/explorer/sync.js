@@ -1,30 +1,34 @@
 // @ts-check
 // The controls follow the state.
 
+import { askFor } from "../glossary.js";
 import { el } from "./elements.js";
-import { isClass, SCHEMA } from "./state.js";
-import { readoutName } from "./words.js";
+import { syncFindings } from "./findings.js";
+import { isClass, isOfWall, isRollout, isSigned, SCHEMA } from "./state.js";
+import { askerWords, readoutName } from "./words.js";
 
 /** The heads this map can show.
  * @param {Explorer} explorer */
 export function fillHeads({ data, maps, state, ui, t }) {
   if (!data) return;
-  const rollout = state.map === "rollout",
-    all = SCHEMA.fusions.map((how) => [how, t(`heads_${how}`)]);
-  const each = rollout
-    ? []
-    : Array.from({ length: maps.H }, (_, head) => [head, t("to_head", { head: head + 1 })]);
+  const rollout = state.map === "rollout";
+  const fusions = state.part === "special" ? [] : SCHEMA.fusions,
+    all = fusions.filter(
+      (head) => !(state.map === "head_rollout" && isRollout({ ...state, head })),
+    ),
+    each = rollout ? [] : Array.from({ length: maps.H }, (_, head) => head);
+  const key = JSON.stringify([ui.head.id, all, each.length]);
+  if (ui.head.dataset.key === key) return;
+  ui.head.dataset.key = key;
   ui.head.replaceChildren(
-    ...[...all, ...each].map(([value, text]) =>
+    ...all.map((how) =>
       el(
         "option",
-        {
-          value,
-          disabled: !maps.fusions && rollout && value !== "mean",
-        },
-        String(text),
+        { value: how, disabled: !maps.fusions && rollout && how !== "mean" },
+        t(`heads_${how}`),
       ),
     ),
+    ...each.map((head) => el("option", { value: head }, t("to_head", { head: head + 1 }))),
   );
 }
 
@@ -37,8 +41,8 @@ export function sync(explorer) {
   root.classList.toggle("vx-empty", !data);
   /** @type {NodeListOf<HTMLInputElement>} */
   const inputs = root.querySelectorAll("input, select, button");
-  for (const input of inputs) input.disabled = !data;
-  for (const key of ["map", "direction", "below", "smooth", "scale", "sort"]) {
+  for (const input of inputs) input.disabled = !data && !input.classList.contains("gloss");
+  for (const key of ["map", "part", "direction", "below", "smooth", "scale", "wall", "sort"]) {
     const chosen = key === "map" && isClass(state) ? "class" : String(state[key]);
     for (const input of ui[key].querySelectorAll("input")) input.checked = input.value === chosen;
   }
@@ -55,16 +59,25 @@ export function sync(explorer) {
   ui.verb.textContent = `${t(verb)}:`;
   ui.back.hidden = !state.query && !isClass(state);
   ui.method.parentElement.hidden = !isClass(state);
-  ui.head.parentElement.hidden = ui.direction.hidden = isClass(state);
+  ui.head.parentElement.hidden = isClass(state);
+  ui.partBox.hidden = state.map !== "head_rollout";
+  ui.direction.hidden = state.map !== "attention";
   if (data) syncWithModel(explorer);
   else ui.layer_out.textContent = ui.query.textContent = "";
+  syncFindings(explorer);
   root.dispatchEvent(new CustomEvent("vitx-state", { bubbles: true }));
 }
 
 /** What depends on the model: how many layers, which settings it allows.
  * @param {Explorer} explorer */
 function syncWithModel(explorer) {
-  const { data, maps, state, ui, fetchQueryBlob, t } = explorer;
+  const { root, data, maps, state, ui, fetchQueryBlob, t } = explorer,
+    [w, h] = data.picture.size;
+  ui.stage.style.setProperty("--vx-aspect", w / h);
+  ui.seen.parentElement.hidden = !data.preview;
+  ui.seen.checked = state.picture === "seen";
+  ui.seenText.textContent = t("seen", { width: w, height: h });
+  askFor(ui.queryHelp, root.lang, askerWords(explorer));
   ui.layer.max = maps.L - 1;
   ui.layer.value = state.layer;
   ui.layer_out.textContent = isClass(state)
@@ -77,8 +90,7 @@ function syncWithModel(explorer) {
     : t("back", { readout: readoutName(explorer) });
   ui.back.setAttribute("aria-label", ui.back.title);
   ui.back.classList.toggle("vx-wide", isClass(state)); // its words are shown on a phone, too
-  ui.direction.querySelector("[value=to]").disabled =
-    state.map !== "attention" || !(maps.full || fetchQueryBlob);
+  ui.direction.querySelector("[value=to]").disabled = !(maps.full || fetchQueryBlob);
   ui.residual.disabled = ui.discard.disabled = state.map === "attention" || isClass(state);
   ui.discard.disabled ||= !maps.full && data.readout_tokens[1] - data.readout_tokens[0] > 1;
   const fixed = state.map !== "head_rollout" || !maps.full;
@@ -91,13 +103,14 @@ function syncWithModel(explorer) {
  * @param {Explorer} explorer */
 function syncClass({ data, state, ui, fetchQueryBlob, classes, t }) {
   const off = isClass(state),
-    why = off ? t("class_off") : "";
+    alone = !isOfWall(state);
   ui.method.value = off ? state.map : SCHEMA.class_maps[0];
   ui.method.querySelector("[value=random]").disabled = state.minus !== null;
   for (const key of ["layer", "play"]) ui[key].disabled = off;
-  for (const input of ui.scale.querySelectorAll("input")) input.disabled = off;
-  ui.colours.disabled = state.minus !== null;
-  ui.layer.closest(".vx-row").title = ui.scale.title = why;
+  for (const input of ui.scale.querySelectorAll("input")) input.disabled = alone;
+  ui.colours.disabled = isSigned(state);
+  ui.layer.closest(".vx-row").title = off ? t("class_off") : "";
+  ui.scale.title = alone ? t("scale_off") : "";
   const button = ui.map.querySelector("[value=class]"),
     none = !data.classes || !(fetchQueryBlob || classes.size);
   button.disabled = none;

@@ -37,16 +37,16 @@ export async function copyPython(explorer) {
 /** Picture, map, words and legend on one sheet of paper.
  * @param {Explorer} explorer */
 export function sheetOf(explorer) {
-  const { root, data, state, shown, tables, ui } = explorer,
+  const { root, data, shown, tables, ui } = explorer,
     [best] = data.top;
-  const [low, , high, note] = [...ui.legend.children].map((node) => node.textContent);
+  const [low, , high, note] = [...ui.legend.children].map((node) => node.firstChild?.textContent);
   return drawSheet({
     size: data.picture.size,
     family: getComputedStyle(root).fontFamily,
     title: data.model + (best ? `: ${best[0].split(",")[0]} ${percent(best[1])}` : ""),
     words: ui.say.textContent,
     legend: [low, high, note],
-    table: tableOf(state, tables),
+    table: tableOf(shown.settings, tables),
     drawing: (context, width, height) => {
       paintPicture(explorer, context, width, height);
       if (shown.query) framePatch(context, shown.query, data.grid, width, height, "#fff", 3);
@@ -58,12 +58,13 @@ export function sheetOf(explorer) {
 export function savePng(explorer) {
   const {
     data,
-    state: { map, layer, head },
+    state: { map, layer, head, part },
   } = explorer;
   const model = data.model.split(/[\\/]/).pop(),
     which = isOne(head) ? head + 1 : head;
   const what = isClass(explorer.state) ? className(explorer) : `layer${layer + 1}-head-${which}`;
-  const name = `${model}-${map}-${what}.png`.replace(/[^\p{L}\w.-]+/gu, "_");
+  const kind = part === "special" ? `${map}-special` : map;
+  const name = `${model}-${kind}-${what}.png`.replace(/[^\p{L}\w.-]+/gu, "_");
   sheetOf(explorer).toBlob((blob) => {
     const link = el("a", { href: URL.createObjectURL(blob), download: name });
     link.click();

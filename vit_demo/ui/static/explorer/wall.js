@@ -1,20 +1,38 @@
 // @ts-check
-// The wall of heads: every layer and head as a small map, on one colour scale.
-// `explorer.wall`: layers[l][h] are the maps' values, order[k] is the [layer, head] of tile k.
+// The wall of heads: every layer and head as a small map, each layer on its own colour scale.
+// `explorer.wall`: whole[l][h] are the maps' values as they were computed, layers[l][h] those that are
+// drawn, focus[l][h] their entropies, order[k] is the [layer, head] of tile k.
 
-import { fitCanvas, frame, scaleOf } from "./draw.js";
+import { fitCanvas, frame, scaleAround, scaleOf } from "./draw.js";
 import { ARROWS, announce } from "./elements.js";
-import { showLegend } from "./legend.js";
-import { patchIndex } from "./picture.js";
+import { spread } from "./eye.js";
+import { showLegend, tableOf } from "./legend.js";
+import { entropy } from "./maths.js";
+import { patchIndex, reveal } from "./picture.js";
 import { contactSheet, tileAt, tilePlace, wallLayout } from "./sheets.js";
-import { isClass, isOne } from "./state.js";
+import { isClass, isOne, isSigned, tileSettings } from "./state.js";
+import { sync } from "./sync.js";
 import { tileName } from "./words.js";
 
+const TOP = 0.99; // a few peaks must not darken all the rest
+
+/** @returns {Wall} */
 export const emptyWall = () => ({
   key: null,
   job: null,
+  chosen: false,
+  model: null,
+  ...noTiles(),
+});
+
+/** @returns {Pick<Wall, "view" | "whole" | "layers" | "scales" | "focus" | "sheet" | "layout" | "order" | "hover">} */
+export const noTiles = () => ({
+  view: null,
+  whole: [],
   layers: [],
-  scale: null,
+  scales: [],
+  focus: [],
+  sheet: null,
   layout: null,
   order: [],
   hover: null,
@@ -25,18 +43,15 @@ export const emptyWall = () => ({
 export function prepareWall(explorer) {
   const { root, data, maps, state, wall, load } = explorer;
   if (!data) return;
-  const { map, direction, query, below, residual, discard } = state;
-  const key = JSON.stringify([
-    load,
-    map === "attention",
-    direction,
-    query,
-    below,
-    residual,
-    discard,
-  ]);
-  if (wall.key === key) return;
+  const { direction, query, below, residual, discard } = state,
+    raw = state.wall === "attention";
+  const key = JSON.stringify([load, raw, direction, query, below, residual, discard]);
+  if (wall.key === key) {
+    if (!wall.job && wall.view !== state.wall) showView(explorer);
+    return;
+  }
   const job = {},
+    settings = { ...tileSettings(state), part: "whole" },
     began = performance.now(),
     fresh = [];
   wall.key = key;
@@ -47,19 +62,21 @@ export function prepareWall(explorer) {
     if (wall.job !== job || !root.isConnected) return;
     const start = performance.now();
     while (layer >= 0 && performance.now() - start < 14) {
-      const all = maps.layerMaps(layer, explorer.state, explorer.state.query);
+      const all = maps.layerMaps(layer, settings, query);
       if (!all) return; // its rows are on their way
       fresh[layer--] = splitHeads(all, maps);
     }
     busy += performance.now() - start;
-    if (layer < 0) return finishWall(explorer, fresh, busy);
-    if (performance.now() - began > 120) {
-      // a large model: show what is there
-      fresh.forEach((heads, l) => {
-        wall.layers[l] = heads;
-      });
-      explorer.draw("tiles");
+    wall.whole = fresh;
+    if (layer < 0) {
+      wall.job = null;
+      chooseView(explorer);
+      showView(explorer);
+      root.dataset.wallMs = busy.toFixed(1);
+      root.dataset.wall = String(1 + Number(root.dataset.wall || 0));
+      return;
     }
+    if (performance.now() - began > 120) showView(explorer); // a large model: what is there
     setTimeout(work);
   };
   setTimeout(work);
@@ -72,29 +89,71 @@ function splitHeads(all, { H, N, P }) {
   return Array.from({ length: H }, (_, head) => all.subarray(head * N + P, (head + 1) * N));
 }
 
-/**
+/** Head rollouts opens in the view in which the heads differ most to the eye: decided once for each
+ * model, until the visitor chooses.
+ * @param {Explorer} explorer */
+function chooseView(explorer) {
+  const { data, state, tables, wall } = explorer;
+  if (wall.chosen || wall.model === data.model || state.wall === "attention") return;
+  wall.model = data.model;
+  const [special, whole] = ["special", "whole"].map((view) => {
+    const settings = tileSettings({ ...state, wall: view }),
+      layers = layersOf(wall.whole, settings);
+    return spread(layers, scalesOf(explorer, layers, settings), tableOf(settings, tables));
+  });
+  explorer.state = { ...state, wall: special >= whole ? "special" : "whole" };
+  sync(explorer);
+}
+
+/** The maps as the settings want them.
+ * @param {Vector[][]} whole
+ * @param {State} settings */
+function layersOf(whole, { part }) {
+  if (part !== "special") return whole;
+  return whole.map((heads) => {
+    const mean = heads[0].map((_, k) => heads.reduce((sum, values) => sum + values[k], 0));
+    return heads.map((values) => values.map((value, k) => value - mean[k] / heads.length));
+  });
+}
+
+/** One scale for all heads of a layer.
  * @param {Explorer} explorer
  * @param {Vector[][]} layers
- * @param {number} busy */
-function finishWall(explorer, layers, busy) {
-  const { root, state, wall } = explorer,
-    own = state.query ? patchIndex(explorer, state.query) : -1;
-  wall.layers = layers;
-  wall.scale = scaleOf(layers.flat(), 0.99, own); // a few peaks must not darken all the rest
-  root.dataset.wallMs = busy.toFixed(1);
-  root.dataset.wall = String(1 + Number(root.dataset.wall || 0));
+ * @param {State} settings */
+function scalesOf(explorer, layers, settings) {
+  const scale = isSigned(settings) ? scaleAround : scaleOf,
+    own = settings.query ? patchIndex(explorer, settings.query) : -1;
+  return layers.map((heads) => scale(heads, TOP, own));
+}
+
+/** Draw what was computed, in the view that is chosen.
+ * @param {Explorer} explorer */
+function showView(explorer) {
+  const { state, wall } = explorer,
+    settings = tileSettings(state),
+    layers = layersOf(wall.whole, settings);
+  Object.assign(wall, {
+    view: state.wall,
+    layers,
+    scales: scalesOf(explorer, layers, settings),
+    sheet: null,
+  });
+  if (!wall.job) wall.focus = layers.map((heads) => heads.map((values) => entropy(values)));
   explorer.draw("tiles");
   if (state.scale === "shared") explorer.draw("picture");
 }
 
-/** @param {Explorer} explorer */
-function tileOrder({ data, maps, state }) {
-  const order = [],
-    entropy = ([layer, head]) => data.arrays.entropy[layer * maps.H + head];
+/** By layer, the last one first; or by focus: the map with the lowest entropy first.
+ * @param {Explorer} explorer
+ * @returns {Wall["order"]} */
+function tileOrder({ maps, state, wall: { focus } }) {
+  /** @type {Wall["order"]} */
+  const order = [];
   for (let layer = maps.L - 1; layer >= 0; layer--) {
     for (let head = 0; head < maps.H; head++) order.push([layer, head]);
   }
-  return state.sort === "focus" ? order.sort((a, b) => entropy(a) - entropy(b)) : order;
+  const sorted = state.sort === "focus" && focus.length > 0;
+  return sorted ? order.sort((a, b) => focus[a[0]][a[1]] - focus[b[0]][b[1]]) : order;
 }
 
 /** @param {Explorer} explorer */
@@ -107,13 +166,13 @@ export function drawWall(explorer) {
   wall.layout = wallLayout(maps.L, maps.H, h / w, width, width < 480 ? 640 : 680);
   wall.order = tileOrder(explorer);
   const { layout } = wall,
-    context = ui.wall.getContext("2d");
-  const ratio = fitCanvas(ui.wall, layout.width, layout.height),
+    context = ui.tiles.getContext("2d");
+  const ratio = fitCanvas(ui.tiles, layout.width, layout.height),
     style = getComputedStyle(root);
   const [ink, muted, accent, paper] = ["ink", "muted", "accent", "paper"].map((name) =>
     style.getPropertyValue(`--vx-${name}`),
   );
-  Object.assign(ui.wall.style, { width: `${layout.width}px`, height: `${layout.height}px` });
+  Object.assign(ui.tiles.style, { width: `${layout.width}px`, height: `${layout.height}px` });
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
   drawTiles(explorer, context, ratio);
@@ -121,7 +180,6 @@ export function drawWall(explorer) {
   if (state.sort === "layer") drawNumbers(explorer, context, ink, muted);
   drawFrames(explorer, context, ink, accent, paper);
   drawName(explorer);
-  showLegend(explorer, "wallLegend", wall.scale);
   root.dataset.tilesMs = (performance.now() - began).toFixed(2);
 }
 
@@ -130,18 +188,18 @@ export function drawWall(explorer) {
  * @param {CanvasRenderingContext2D} context
  * @param {number} ratio */
 function drawTiles({ data, maps, state, wall, tables }, context, ratio) {
-  const {
-      layout: { w, h },
-      layers,
-      scale,
-    } = wall,
-    [rows, cols] = data.grid;
-  const sheet = contactSheet(layers, maps.L, maps.H, data.grid, tables[state.colours], scale);
+  const { layout, layers, scales } = wall,
+    { w, h } = layout,
+    [rows, cols] = data.grid,
+    table = tableOf(tileSettings(state), tables);
+  if (wall.sheet?.table !== table)
+    wall.sheet = { table, canvas: contactSheet(layers, maps.L, maps.H, data.grid, table, scales) };
+  const { canvas } = wall.sheet;
   context.imageSmoothingEnabled = w * ratio < cols; // too small for whole pixels
   context.imageSmoothingQuality = "high";
   wall.order.forEach(([layer, head], index) => {
-    const [x, y] = tilePlace(wall.layout, index);
-    context.drawImage(sheet, head * cols, layer * rows, cols, rows, x, y, w, h);
+    const [x, y] = tilePlace(layout, index);
+    context.drawImage(canvas, head * cols, layer * rows, cols, rows, x, y, w, h);
   });
 }
 
@@ -200,14 +258,17 @@ function drawName(explorer) {
   const { root, state, wall, ui, t } = explorer;
   /** @type {[number, number] | null} */
   const chosen = isOne(state.head) ? [state.layer, Number(state.head)] : null;
-  const tile = wall.hover === null ? chosen : wall.order[wall.hover];
+  const tile = wall.hover === null ? chosen : wall.order[wall.hover],
+    layer = tile ? tile[0] : state.layer;
   ui.name.textContent = tile ? tileName(explorer, tile) : t("wall_hint");
   root.dataset.name = tile ? ui.name.textContent : "";
+  const where = t("legend_layer", { layer: layer + 1 });
+  showLegend(explorer, "wallLegend", wall.scales[layer], tileSettings(state), where);
 }
 
 /** @param {Explorer} explorer */
 export function listenToWall(explorer) {
-  const canvas = explorer.ui.wall,
+  const canvas = explorer.ui.tiles,
     { wall } = explorer;
   /** @param {number | null} index */
   const pointAt = (index) => {
@@ -230,7 +291,9 @@ export function listenToWall(explorer) {
   canvas.addEventListener("pointerleave", () => pointAt(null));
   canvas.addEventListener("click", (event) => {
     const index = tileUnder(event);
-    if (index !== null) openTile(explorer, wall.order[index]);
+    if (index === null) return;
+    openTile(explorer, wall.order[index]);
+    reveal(explorer);
   });
   canvas.addEventListener("keydown", (event) => {
     if (!explorer.data || !ARROWS[event.key]) return;
@@ -245,8 +308,8 @@ export function listenToWall(explorer) {
  * @param {[layer: number, head: number]} given */
 function openTile(explorer, [layer, head]) {
   explorer.stopPlaying();
-  const raw = explorer.state.map === "attention";
-  explorer.set({ layer, head, map: raw ? "attention" : "head_rollout" });
+  const { map, part } = tileSettings(explorer.state);
+  explorer.set({ layer, head, map, part });
 }
 
 /** To the next tile; when no single head is chosen yet, to the layer's first.

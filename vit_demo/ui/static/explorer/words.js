@@ -1,7 +1,7 @@
 // @ts-check
 // What is shown, in words. `t(key, values)` says a text in the visitor's language.
 
-import { isClass, isOne } from "./state.js";
+import { isClass, isOne, isSigned } from "./state.js";
 
 /**
  * @param {string} text
@@ -18,11 +18,30 @@ export function percent(share) {
   return p > 0 && p < 0.001 ? "< 0.001 %" : `${p.toFixed(p === 0 ? 0 : digits)} %`;
 }
 
+/** A difference of shares, without its sign.
+ * @param {number} share
+ * @param {Translate} t */
+function points(share, t) {
+  const p = 100 * share,
+    digits = p >= 10 ? 1 : p >= 0.1 ? 2 : 0;
+  return t("points", { points: digits ? p.toFixed(digits) : String(+p.toPrecision(2)) });
+}
+
 /** @param {Explorer} explorer */
 export function readoutName({ data, t }) {
   return t(
     data?.pool === "avg" ? "token_avg" : data?.readout_tokens[1] > 1 ? "token_two" : "token_cls",
   );
+}
+
+/** Words of the glossary for who asks: the patch, the class, or the read-out's tokens.
+ * @param {Explorer} explorer */
+export function askerWords({ data, state }) {
+  if (isClass(state)) return ["class_map"];
+  if (state.query) return ["patch"];
+  const readout = data.pool === "avg" ? ["average"] : ["class_token"],
+    others = ["dist_token", "reg_token"].filter((name) => data.prefix[name]);
+  return [...readout, ...others];
 }
 
 /** A label in a few letters: the first of its names.
@@ -47,15 +66,19 @@ export function className(explorer) {
     .join(" \u2212 ");
 }
 
-/** A value of the map as a visitor reads it: a share, or a number in units of the logit.
- * @param {Explorer} explorer
+/** A value of a map as a visitor reads it: a share, a difference of shares, or a number in units of
+ * the logit or of log p.
+ * @param {Pick<Explorer, "t">} explorer
+ * @param {State} settings
  * @param {number} value */
-export function amount({ state }, value) {
-  const sign = state.minus !== null && value > 0 ? "+" : "";
-  if (!isClass(state) || state.map === "gradient_rollout") {
-    return value < 0 ? `\u2212${percent(-value)}` : sign + percent(value);
+export function amount({ t }, settings, value) {
+  const signed = isSigned(settings),
+    size = Math.abs(value),
+    sign = value < 0 ? "\u2212" : signed && value > 0 ? "+" : "";
+  if (isClass(settings) && settings.map !== "gradient_rollout") {
+    return sign + String(+size.toPrecision(3));
   }
-  return (sign + +value.toPrecision(3)).replace("-", "\u2212");
+  return sign + (signed ? points(size, t) : percent(size));
 }
 
 /**
@@ -69,13 +92,12 @@ export function queryName(explorer, query) {
 /**
  * @param {Explorer} explorer
  * @param {[layer: number, head: number]} given2 */
-export function tileName({ data, maps, t }, [layer, head]) {
-  const at = layer * maps.H + head,
-    { distance, entropy } = data.arrays;
-  return `${t("wall_name", { layer: layer + 1, head: head + 1 })} · ${t("wall_facts", {
-    distance: Math.round(distance[at]),
-    entropy: entropy[at].toFixed(1),
-  })}`;
+export function tileName({ data, maps, wall, t }, [layer, head]) {
+  const name = t("wall_name", { layer: layer + 1, head: head + 1 }),
+    bits = wall.focus[layer]?.[head];
+  if (bits === undefined) return name; // it is on its way
+  const distance = Math.round(data.arrays.distance[layer * maps.H + head]);
+  return `${name} · ${t("wall_facts", { distance, entropy: bits.toFixed(1) })}`;
 }
 
 /** @param {Explorer} explorer */
@@ -89,20 +111,16 @@ function classCaption(explorer) {
     minus: minus === null ? "" : labelName(explorer, minus),
   };
   if (minus !== null) return t("say_difference", values);
-  const shares = map === "gradient_rollout" ? prefixShares(explorer) : [];
-  return [t(`say_${map}`, values), ...shares].join(" ");
+  const adds = map === "gradient_rollout" || map === "contribution";
+  return [t(`say_${map}`, values), ...(adds ? prefixShares(explorer) : [])].join(" ");
 }
 
 /** What is shown, as a sentence or two.
  * @param {Explorer} explorer */
 export function caption(explorer) {
-  if (isClass(explorer.state)) return classCaption(explorer);
-  const {
-    state: { map, layer, head, direction, below },
-    shown,
-    maps,
-    t,
-  } = explorer;
+  if (isClass(explorer.shown.settings)) return classCaption(explorer);
+  const { shown, maps, t } = explorer,
+    { map, layer, head, direction, below, part } = shown.settings;
   const one = isOne(head),
     { query } = shown,
     last = !query && layer === maps.L - 1;
@@ -119,6 +137,7 @@ export function caption(explorer) {
     return t("say_to", { ...values, heads: t(one ? "to_head" : `to_${head}`, values) });
   }
   if (map === "rollout") return [t("say_rollout", values), ...prefixShares(explorer)].join(" ");
+  if (part === "special") return [t("say_special", values), ...prefixShares(explorer)].join(" ");
   const sameHead = map === "head_rollout" && one && below === "same";
   const text = t(`say_${map}${one ? "" : `_${head}`}${sameHead ? "_same" : ""}`, values);
   if (head === "max" || head === "min") return text; // these are no shares of 1
@@ -127,11 +146,13 @@ export function caption(explorer) {
 
 /** How much stays on the tokens that are no patches: a sentence for each kind.
  * @param {Explorer} explorer */
-function prefixShares({ data, shown, t }) {
+function prefixShares(explorer) {
+  const { data, shown, t } = explorer;
   let token = 0;
   return Object.entries(data.prefix).map(([name, count]) => {
     let share = 0;
     for (const stop = token + count; token < stop; token++) share += shown.vector[token];
-    return t("stays", { share: percent(share), tokens: t(`of_${name}`) });
+    const stays = { share: amount(explorer, shown.settings, share), tokens: t(`of_${name}`) };
+    return t(isSigned(shown.settings) ? "has" : "stays", stays);
   });
 }

@@ -227,7 +227,7 @@ function paintTokens(walk, canvas, given, P) {
     scale = given.signed
       ? given.most
         ? { low: -given.most, high: given.most }
-        : scaleAround(Array.from(given.values))
+        : scaleAround([given.values])
       : scaleOf([patches]);
     drawMap(context, W, H, patches, facts.grid, {
       table: tables[given.signed ? "difference" : colours],
@@ -421,7 +421,7 @@ export function smallMap(walk, values, { size = 120, signed = false, scale } = {
   context.drawImage(grey, 0, 0, canvas.width, canvas.height);
   drawMap(context, canvas.width, canvas.height, values, walk.facts.grid, {
     table: tables[signed ? "difference" : colours],
-    scale: scale ?? (signed ? scaleAround(Array.from(values)) : scaleOf([values])),
+    scale: scale ?? (signed ? scaleAround([values]) : scaleOf([values])),
     opacity: 0.75,
     smooth: false,
   });

@@ -35,7 +35,7 @@ export function mount(element, { server, watch }) {
       label,
       minus: state.minus === label ? null : state.minus,
     });
-    showPicture();
+    theExplorer().reveal(); // on a phone it lies far below
   }
 
   /** @param {number} minus */
@@ -44,14 +44,7 @@ export function mount(element, { server, watch }) {
     if (state.minus === minus) return theExplorer().set({ minus: null });
     const map = state.label === null || state.map === "random" ? SCHEMA.class_maps[0] : state.map;
     theExplorer().set({ map, label: state.label ?? predicted(), minus });
-    showPicture();
-  }
-
-  /** On a phone the map lies far below. */
-  function showPicture() {
-    const picture = find(document, "#explorer .vx-picture"),
-      { top } = picture.getBoundingClientRect();
-    if (top > 0.7 * innerHeight) picture.scrollIntoView({ block: "center", behavior: "smooth" });
+    theExplorer().reveal();
   }
 
   // ---- In step with the explorer

@@ -2,8 +2,12 @@
 // The strip of example pictures.
 
 import { sendValue } from "../gradio.js";
-import { closest } from "./dom.js";
+import { closest, find } from "./dom.js";
 import { forgetUpload } from "./picture.js";
+
+/** As if it had been clicked.
+ * @param {string} name */
+export const chooseExample = (name) => find(document, `[data-example="${name}"]`)?.click();
 
 /**
  * @param {HTMLElement} element

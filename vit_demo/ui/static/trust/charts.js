@@ -12,17 +12,17 @@ import { svg } from "../svg.js";
  * @param {boolean} [difference] */
 export function mapCanvas(trust, values, size, difference = false) {
   const { explorer } = trust,
-    { data, grey, tables, state } = explorer,
+    { data, ground, tables, state } = explorer,
     [w, h] = data.picture.size;
   const canvas = el("canvas", { class: "why-map", role: "presentation" });
-  const scale = difference ? scaleAround(values) : scaleOf([values]);
+  const scale = difference ? scaleAround([values]) : scaleOf([values]);
   const width = Math.round(size * Math.min(1, w / h)),
     height = Math.round(size * Math.min(1, h / w));
   fitCanvas(canvas, width, height);
   canvas.style.aspectRatio = `${w} / ${h}`;
   const context = canvas.getContext("2d");
-  context.imageSmoothingEnabled = Math.max(w, h) > data.picture.crisp;
-  context.drawImage(grey, 0, 0, canvas.width, canvas.height);
+  context.imageSmoothingEnabled = !ground.crisp;
+  context.drawImage(ground.grey, 0, 0, canvas.width, canvas.height);
   drawMap(context, canvas.width, canvas.height, values, data.grid, {
     table: tables[difference ? "difference" : state.colours],
     scale,

@@ -124,7 +124,8 @@ function syncWithExplorer(trust) {
   if (!ready) return;
   trust.label = explorer.state.label ?? explorer.data.top[0][2];
   fetchMaps(trust);
-  const looks = `${trust.label} ${explorer.state.colours} ${labelName(trust.explorer, trust.label)}`;
+  const { colours, picture } = explorer.state,
+    looks = `${trust.label} ${colours} ${picture} ${labelName(trust.explorer, trust.label)}`;
   trust.stale ||= fresh || looks !== trust.looks; // otherwise only the map in the explorer is another one
   trust.looks = looks;
   cancelAnimationFrame(trust.frame);

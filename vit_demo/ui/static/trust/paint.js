@@ -11,7 +11,7 @@ export function drawPaint(trust) {
       ui,
       off,
       t,
-      explorer: { data, picture },
+      explorer: { data, ground },
     } = trust,
     [w, h] = data.picture.size,
     [rows, cols] = data.grid;
@@ -32,9 +32,9 @@ export function drawPaint(trust) {
       Math.round(((row + 1) * height) / rows) - y,
     ];
   };
-  context.imageSmoothingEnabled = Math.max(w, h) > data.picture.crisp;
-  context.drawImage(picture, 0, 0, width, height);
-  const fill = off.fill === "blur" && blurred(picture, data.grid);
+  context.imageSmoothingEnabled = !ground.crisp;
+  context.drawImage(ground.colour, 0, 0, width, height);
+  const fill = off.fill === "blur" && blurred(ground.colour, data.grid);
   for (const patch of [...off.patches].map(pairOf)) {
     const [x, y, dx, dy] = cell(patch);
     context.save();

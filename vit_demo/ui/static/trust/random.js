@@ -4,6 +4,7 @@
 
 import { fromBase64 } from "../explorer/blob.js";
 import { el } from "../explorer/elements.js";
+import { isSigned } from "../explorer/state.js";
 import { mapCanvas, signed } from "./charts.js";
 import { jobBar, startJob } from "./jobs.js";
 
@@ -78,6 +79,7 @@ export function showRandom(trust) {
     : t("random_empty");
   if (known) ui.passed.dataset.passed = known.passed;
   else delete ui.passed.dataset.passed;
+  const signedMap = isSigned({ map: method });
   const last = trust.explorer.data.layers; // as many maps as blocks, and the real one
   ui.cascade.replaceChildren(
     ...Array.from({ length: last + 1 }, (_, k) => {
@@ -88,7 +90,9 @@ export function showRandom(trust) {
       return el(
         "li",
         { "data-correlation": same },
-        known ? mapCanvas(trust, known.heats[k], 120) : el("span", { class: "why-blank" }),
+        known
+          ? mapCanvas(trust, known.heats[k], 120, signedMap)
+          : el("span", { class: "why-blank" }),
         el("strong", {}, name),
         el("span", {
           class: "why-same",

@@ -3,7 +3,7 @@
 // what it marks was taken away.
 
 import { el } from "../explorer/elements.js";
-import { SCHEMA } from "../explorer/state.js";
+import { isSigned, SCHEMA } from "../explorer/state.js";
 import { labelName, shortName } from "../explorer/words.js";
 import { curves, mapCanvas, meter, signed } from "./charts.js";
 import { jobBar, startJob } from "./jobs.js";
@@ -37,11 +37,12 @@ export function methodOf(state, layers) {
 
 /** What decides about a map in the explorer; opacity and colours do not.
  * @param {State} state */
-function mapKey({ map, layer, head, query, direction, below, residual, discard, label, minus }) {
+function mapKey(state) {
+  const { map, layer, head, query, direction, below, part, residual, discard } = state;
   return JSON.stringify(
-    label === null
-      ? [map, layer, head, query, direction, below, residual, discard]
-      : [map, label, minus],
+    state.label === null
+      ? [map, layer, head, query, direction, below, part, residual, discard]
+      : [map, state.label, state.minus],
   );
 }
 
@@ -184,7 +185,7 @@ function methodTile(trust, method, values) {
     state = explorer.state;
   const map = shown ? explorer.values : values;
   const picture = map
-    ? mapCanvas(trust, map, 200, shown && state.minus !== null)
+    ? mapCanvas(trust, map, 200, isSigned(shown ? state : { map: method }))
     : el("span", { class: "why-blank" });
   const verdict = known
     ? `${signed(known.score)} · ${t(`verdict_${known.verdict.replace(" ", "_")}`)}`
