@@ -717,8 +717,8 @@ INSIDE = {
     "own_value": "value of one token",
     "value_length": "a value of length",
     "what_heads_write": "What each head writes",
-    "what_heads_write_about": "Above, where a head looks; the bar is the length of what it adds to the "
-    "token, A v W_o. Bright is not the same as important.",
+    "what_heads_write_about": "The map is where a head looks; the bar is the length of what it adds to the "
+    "token, A v W_o.",
     "brightest": "brightest",
     "writes": "writes",
     "together": "All heads together add a vector of length",
@@ -728,9 +728,11 @@ INSIDE = {
     "guess_heads_b": "Not necessarily",
     "guess_heads_c": "No, never",
     "guess_heads_same": "Here it happens to: head {bright} has the brightest patch ({peak}) and writes most "
-    "({length}). But what is written depends on the values, too: try another layer.",
+    "({length}). But bright is not the same as important: what is written depends on the values, too. Try "
+    "another layer.",
     "guess_heads_other": "Here head {bright} has the brightest patch ({peak}), but writes only {own}; head "
-    "{long} writes most, {length}. What is written depends on the values and on W_o, too.",
+    "{long} writes most, {length}. Bright is not the same as important: what is written depends on the "
+    "values and on W_o, too.",
     "idea_heads": "Attention only says from where. What is moved are the values: slide through the tokens, "
     "largest share first, and watch the sum grow. Often a few tokens make nearly all of it. A head may look "
     "at something with all its attention and find a value of almost nothing there.",
@@ -798,8 +800,8 @@ INSIDE = {
     "guess_layers_a": "Yes, its curve ends at rank 1, too",
     "guess_layers_b": "No, its curve stays flat",
     "guess_layers_answer": "The dashed curve has random blocks. Its own answer, “{answer}”, starts at rank "
-    "{first}, is at {middle} half way, and at 1 in the end. A curve that rises is no proof of thinking: the "
-    "stream changes little from layer to layer, so the last layers always look like the end.",
+    "{first}, is at {middle} half way, and at 1 in the end. That a curve climbs to 1 proves nothing: every curve "
+    "ends there, with any weights.",
     "idea_layers": "Because every layer only adds, the stream can be read at any time with the same head: "
     "that is the logit lens. And because the answer is read from a sum, each part of the sum can be asked "
     "how much it brought: that is the ledger. Parts can cancel; a large entry is not a cause by itself. "

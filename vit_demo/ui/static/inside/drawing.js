@@ -268,7 +268,7 @@ function paintTokens(walk, canvas, given, P) {
     frame(context, col * dx, row * dy, dx, dy, colour, "#000a", line * ratio);
   };
   for (const token of given.marked ?? []) box(token, "#ff5c4d", 1.5);
-  box(given.chosen, "#fff", 2.5);
+  box(given.chosen, given.gaps ? inks(walk.root).accent : "#fff", given.gaps ? 3.5 : 2.5);
   if (given.pointed !== given.chosen) box(given.pointed, "#ffd54a", 2);
   return scale;
 }

@@ -25,7 +25,11 @@ function pieces(part) {
 /** @param {...(Node | string)} parts */
 const row = (...parts) => m("mrow", ...parts.flatMap(pieces));
 /** @param {...(Node | string)} parts */
-const line = (...parts) => m("math", ...parts.flatMap(pieces));
+function line(...parts) {
+  const math = m("math", ...parts.flatMap(pieces));
+  math.setAttribute("display", "block");
+  return math;
+}
 /** @param {Node | string} above
  * @param {Node | string} below */
 const frac = (above, below) => m("mfrac", row(above), row(below));

@@ -189,7 +189,13 @@ function shuffledPicture(walk, order) {
   const { picture, data } = walk.host.pictures,
     [w, h] = data.picture.size,
     [rows, cols] = walk.facts.grid;
-  const canvas = el("canvas", { class: "ins-map", role: "presentation", width: w, height: h });
+  const crisp = Math.max(w, h) <= data.picture.crisp ? " ins-crisp" : "";
+  const canvas = el("canvas", {
+    class: `ins-map${crisp}`,
+    role: "presentation",
+    width: w,
+    height: h,
+  });
   const context = canvas.getContext("2d"),
     [dx, dy] = [w / cols, h / rows];
   for (let k = 0; k < rows * cols; k++) {
