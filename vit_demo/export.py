@@ -16,42 +16,110 @@ from torch import Tensor
 from vit_demo import render
 from vit_demo.attention import over_heads
 from vit_demo.explain import Explanation
-from vit_demo.map_settings import MapSettings
-from vit_demo.trust.methods import METHODS
+from vit_demo.map_settings import PLAIN_MAPS, MapSettings
+from vit_demo.trust.methods import random_map
 
 
 def shown_map(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The map that the settings ask for: (rows, cols)."""
+    return explanation.as_map(shown_tokens(explanation, settings))
+
+
+def shown_tokens(explanation: Explanation, settings: MapSettings) -> Tensor:
+    """The same with what lies on the class, distillation and register tokens, which come first: (N,)"""
     if settings.map == "contribution":  # the difference of two labels is a pass of its own
-        return explanation.contribution(settings.label, settings.minus)
-    if settings.is_class_map or settings.map == "random":
-        method = METHODS[settings.map]
-        heat = method(explanation, explanation.label_index(settings.label))
+        return explanation.contribution(settings.label, settings.minus, tokens=True)
+    if settings.is_class_map:
+        tokens = explanation.class_map(settings.map, settings.label, tokens=True)
         if settings.minus is None:
-            return heat
-        return heat - method(explanation, explanation.label_index(settings.minus))
-    return maps_of_layers(explanation, settings)[explanation.layer_index(settings.layer)]
+            return tokens
+        return tokens - explanation.class_map(settings.map, settings.minus, tokens=True)
+    if settings.map == "random":
+        chance = random_map(explanation).flatten()
+        return torch.cat([torch.zeros(explanation.config.prefix_tokens), chance])
+    return tokens_of_layers(explanation, settings)[explanation.layer_index(settings.layer)]
 
 
-def prefix_contribution(explanation: Explanation, settings: MapSettings) -> float:
-    """What the class, distillation and register tokens contribute: it is not in the map."""
-    tokens = explanation.contribution(settings.label, settings.minus, tokens=True)
+def on_prefix(explanation: Explanation, settings: MapSettings) -> float:
+    """What the class, distillation and register tokens have: it is not in the map."""
+    tokens = shown_tokens(explanation, settings)
     return float(tokens[: explanation.config.prefix_tokens].sum())
 
 
 def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The same map for every layer: (layers, rows, cols)."""
+    return explanation.as_map(tokens_of_layers(explanation, settings))
+
+
+def tokens_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
+    """The same with the tokens that are no patches: (layers, N)."""
     head, layers = settings.head, range(explanation.layers)
     if settings.map == "head_rollout":
-        options = {"below": settings.below, "part": settings.part}
+        options = {"below": settings.below, "part": settings.part, "tokens": True}
         maps = explanation.head_rollouts(None, **options, **settings.rollout_options)
         if isinstance(head, str):
             return over_heads(maps, head, dim=1)
         return maps[:, explanation.head_index(head)]
     if settings.map == "attention":
-        options = {"query": settings.query, "direction": settings.direction}
+        options = {"query": settings.query, "direction": settings.direction, "tokens": True}
         return torch.stack([explanation.attention(i, head, **options) for i in layers])
-    return torch.stack([explanation.rollout(i, **settings.rollout_options) for i in layers])
+    options = {"tokens": True} | settings.rollout_options
+    return torch.stack([explanation.rollout(i, **options) for i in layers])
+
+
+def caption(explanation: Explanation, settings: MapSettings, layer: bool = True) -> str:
+    """What the map shows, in words. Layers, heads, rows and columns are counted from 1."""
+    names = {"head_rollout": "head rollout", "attention": "raw attention", "random": "random map",
+             "gradient_rollout": "gradient rollout", "grad_cam": "Grad-CAM"}  # fmt: skip
+    parts = [names.get(settings.map, settings.map)]
+    if settings.part == "special":
+        parts = ["what is special about this head: its rollout minus the mean of its layer"]
+    if settings.is_class_map:
+        parts.append(f"for {explanation.labels[explanation.label_index(settings.label)]}")
+        if settings.minus is not None:
+            less = explanation.labels[explanation.label_index(settings.minus)]
+            parts.append(f"rather than {less}")
+    elif settings.map != "random":
+        head = settings.head
+        if layer:
+            parts.append(f"layer {explanation.layer_index(settings.layer) + 1}")
+        if isinstance(head, str):
+            parts.append({"mean": "all heads", "max": "strongest", "min": "weakest"}[head])
+        else:
+            parts.append(f"head {explanation.head_index(head) + 1}")
+        if settings.map == "head_rollout" and settings.below == "same":
+            parts.append("same head number below")
+        if settings.map != "attention":
+            parts += [f"residual {settings.residual:g}"] * (settings.residual != 0.5)
+            parts += [f"discard {settings.discard:g}"] * (settings.discard != 0)
+        to = settings.map == "attention" and settings.direction == "to"
+        if settings.query is not None or to:
+            row, col = settings.query or (None, None)
+            patch = "the read-out" if row is None else f"patch row {row + 1}, column {col + 1}"
+            parts.append(f"{'to' if to else 'from'} {patch}")
+    return " · ".join(parts)
+
+
+def map_picture(explanation: Explanation, settings: MapSettings) -> Image.Image:
+    """The map over the picture, with its words and its scale."""
+    heat = shown_map(explanation, settings)
+    if settings.is_class_map and settings.is_signed:
+        return class_map_picture(explanation, settings, heat)
+    return render.sheets(explanation.view.picture, heat[None], **looks(explanation, settings))[0]
+
+
+def looks(explanation: Explanation, settings: MapSettings) -> dict:
+    """How a map with these settings is drawn, for `render.sheets`."""
+    return {
+        "words": f"{explanation.model_name}: {caption(explanation, settings)}",
+        "signed": settings.is_signed,
+        "percent": settings.map in (*PLAIN_MAPS, "gradient_rollout"),
+        "query": None if settings.is_class_map or settings.map == "random" else settings.query,
+        "grid": explanation.grid,
+        "opacity": settings.opacity,
+        "colour_map": settings.colours,
+        "smooth": settings.smooth,
+    }
 
 
 def class_map_picture(
@@ -69,11 +137,19 @@ def class_map_picture(
 
 
 def arrays_of(explanation: Explanation, settings: MapSettings) -> dict[str, np.ndarray]:
-    """What maps.npz holds; `class_map` if the settings ask for one."""
-    arrays = explanation.arrays(below=settings.below, **settings.rollout_options)
-    if settings.is_class_map:
-        arrays["class_map"] = shown_map(explanation, settings).numpy()
-    return arrays
+    """What maps.npz holds: `map` is what the settings show, with `map_prefix` on the tokens that are
+    no patches; for raw attention also `attention` (layers, heads, rows, cols), from or to the query."""
+    tokens = shown_tokens(explanation, settings)
+    arrays = {
+        "map": explanation.as_map(tokens).numpy(),
+        "map_prefix": tokens[: explanation.config.prefix_tokens].numpy(),
+    }
+    if settings.map == "attention":
+        options = {"query": settings.query, "direction": settings.direction}
+        layers = range(explanation.layers)
+        raw = torch.stack([explanation.attention(layer, None, **options) for layer in layers])
+        arrays["attention"] = raw.numpy()
+    return arrays | explanation.arrays(below=settings.below, **settings.rollout_options)
 
 
 def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
@@ -87,22 +163,23 @@ def description(
 ) -> dict:
     """What explanation.json holds: model, answer, geometry and the settings of the map."""
     options = dict(settings.rollout_options)
-    query = options.pop("query")
-    tokens = explanation.rollout(query=query, tokens=True, **options)
     where = {
+        "map": settings.map,
         "layer": explanation.layer_index(settings.layer),
-        "head": None if isinstance(settings.head, str) else settings.head,
-        "query": query,
+        "head": settings.head,
+        "query": options.pop("query"),
+        "direction": settings.direction,
         "below": settings.below,
         "part": settings.part,
     }
-    if settings.is_class_map:  # label and minus: the map of one class, less another's
-        where |= {"map": settings.map, "label": settings.label, "minus": settings.minus}
-    if settings.map == "contribution":
-        where["prefix_contribution"] = prefix_contribution(explanation, settings)
+    if settings.is_class_map:  # the map of one class, less another's
+        where |= {"label": settings.label, "minus": settings.minus}
     about = explanation.describe() | ({"image": Path(image).name} if image else {})
-    prefix_mass = float(tokens[: explanation.config.prefix_tokens].sum())
-    return about | {"prefix_mass": prefix_mass, "settings": options | where}
+    of_map = {
+        "shows": caption(explanation, settings),
+        "prefix_mass": on_prefix(explanation, settings),
+    }
+    return about | of_map | {"settings": where | options}
 
 
 def json_text(about: dict) -> str:
@@ -110,11 +187,7 @@ def json_text(about: dict) -> str:
 
 
 def animation(explanation: Explanation, settings: MapSettings) -> list[Image.Image]:
-    """One frame a layer."""
-    return render.animation(
-        explanation.view.picture,
-        maps_of_layers(explanation, settings),
-        opacity=settings.opacity,
-        colour_map=settings.colours,
-        smooth=settings.smooth,
-    )
+    """One frame a layer, all on one colour scale."""
+    words = f"{explanation.model_name}: {caption(explanation, settings, layer=False)}"
+    options = looks(explanation, settings) | {"words": words, "layers": True}
+    return render.sheets(explanation.view.picture, maps_of_layers(explanation, settings), **options)

@@ -145,31 +145,72 @@ def wall(
     return canvas
 
 
-def animation(
+def sheets(
     picture: Image.Image,
     maps: Tensor | np.ndarray,
     *,
+    words: str,
+    grid: tuple[int, int],
+    query: tuple[int, int] | None = None,
+    signed: bool = False,
+    percent: bool = True,
+    layers: bool = False,
     opacity: float = 0.55,
     colour_map: str = "inferno",
     smooth: bool = False,
 ) -> list[Image.Image]:
-    """One frame a layer (layers, rows, cols), all on one colour scale, each with its name."""
+    """Each of some maps (maps, rows, cols) over the picture, below it its words and its scale, which
+    is the same for all. `layers`: they are a model's layers, and each sheet says which. `percent`: the
+    numbers are shares.
+
+    The patch that asks has a frame. It keeps most of what it is asked about, and would leave nothing
+    but darkness for the others: the scale does not reach up to it.
+    """
     maps = np.asarray(maps, dtype=np.float32)
-    options = {"opacity": opacity, "colour_map": colour_map, "smooth": smooth}
-    options["scale"] = scale_of(maps)
-    font, frames = ImageFont.load_default(15), []
+    others = np.ones(maps.shape[1:], bool)
+    if query is not None:
+        others[query] = False
+    scale = scale_around_zero(maps[:, others]) if signed else scale_of(maps[:, others])
+    colour_map = DIFFERENCES if signed else colour_map
+    looks = {"opacity": opacity, "colour_map": colour_map, "smooth": smooth, "scale": scale}
+    more = ">= " if query is not None and not signed else ""
+    low, high = (f"{end:.2%}" if percent else f"{end:.3g}" for end in scale)
+    font, done = ImageFont.load_default(14), []
     for layer, heat in enumerate(maps):
-        shown = overlay(picture, heat, **options)
-        frame = Image.new("RGB", (shown.width, shown.height + 30), PAPER)
-        frame.paste(shown)
-        draw = ImageDraw.Draw(frame)
-        text = f"layer {layer + 1} of {len(maps)}"
-        draw.text((10, shown.height + 15), text, INK, font, anchor="lm")
-        end = (shown.width - 110) * (layer + 1) / len(maps)
-        line = (100, shown.height + 13, 100 + end, shown.height + 17)
-        draw.rectangle(line, fill=ACCENT)
-        frames.append(frame)
-    return frames
+        shown = overlay(picture, heat, **looks)
+        draw = ImageDraw.Draw(shown)
+        if query is not None:
+            sides = zip(query[::-1], (shown.width / grid[1], shown.height / grid[0]), strict=True)
+            (left, width), (top, height) = ((at * side, side) for at, side in sides)
+            draw.rectangle((left, top, left + width - 1, top + height - 1), outline="#fff", width=3)
+        lines = [
+            *([f"layer {layer + 1} of {len(maps)}"] if layers else []),
+            *wrapped(words, shown.width - 20, font),
+        ]
+        sheet = Image.new("RGB", (shown.width, shown.height + 20 * len(lines) + 40), PAPER)
+        sheet.paste(shown)
+        draw, y = ImageDraw.Draw(sheet), shown.height + 16
+        for line in lines:
+            draw.text((10, y), line, INK, font, anchor="lm")
+            y += 20
+        if layers:
+            end = (shown.width - 130) * (layer + 1) / len(maps)
+            draw.rectangle((120, shown.height + 14, 120 + end, shown.height + 18), fill=ACCENT)
+        legend(draw, sheet, (10, y + 2), colour_map, (low, more + high), "on a patch", font)
+        done.append(sheet)
+    return done
+
+
+def wrapped(text: str, width: float, font: ImageFont.FreeTypeFont) -> list[str]:
+    """The text in lines that are no wider than this."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if lines[-1] and font.getlength(longer) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
 
 
 def legend(

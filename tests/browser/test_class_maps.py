@@ -155,7 +155,7 @@ def test_link_and_files_of_a_class_map(arrive, site, visit, tmp_path):
     settings = json.loads(paths["json"].read_text(encoding="utf-8"))["settings"]
     assert (settings["map"], settings["label"], settings["minus"]) == ("grad_cam", second, third)
     with np.load(paths["npz"]) as maps:
-        np.testing.assert_allclose(maps["class_map"], expected, atol=1e-6)
+        np.testing.assert_allclose(maps["map"], expected, atol=1e-6)
     alone = visit(paths["html"].as_uri(), viewport=WIDE)
     alone.wait_for_selector(".vitx[data-ready=true][data-drawn]")
     shown = alone.evaluate("Array.from(document.querySelector('.vitx').explorer.values)")

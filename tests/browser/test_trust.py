@@ -12,6 +12,7 @@ from support.page import (
     WIDE,
     ask_why,
     assert_map,
+    choose_example,
     come_to_the_methods,
     label_indices,
     map_values,
@@ -78,6 +79,26 @@ def test_the_map_in_the_explorer_is_checked_too(arrive, site):
     page.wait_for_function(
         "!document.querySelector('#why .why-tile[data-method=shown]').dataset.score"
     )
+
+
+def test_all_are_checked_after_one_map_of_another_picture(arrive):
+    """The chart shows a map that was checked, not a request to check it."""
+    page = arrive("?map=head_rollout&head=1&layer=2")
+    come_to_the_methods(page)
+    page.click("#why button:has-text('Check only the map in Explore')")
+    page.wait_for_selector("#why .why-verdict[data-method=shown] svg")
+    choose_example(page, "goldfish")
+    page.wait_for_selector("#why .why-placeholder")
+    page.click("#why button:has-text('Check all')")
+    until_done(page, "trust")
+    page.wait_for_selector("#why .why-verdict svg")
+    assert page.locator("#why .why-placeholder").count() == 0
+    method = page.locator("#why .why-verdict").get_attribute("data-method")
+    scores = {
+        tile.get_attribute("data-method"): float(tile.get_attribute("data-score"))
+        for tile in page.locator("#why .why-tile[data-score]").all()
+    }
+    assert scores[method] == max(scores.values()) and "shown" not in scores
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ def test_explain_writes_all_its_files(capsys, model, picture, tmp_path, fit):
     about = json.loads(out)
     assert about == json.loads((out_dir / "explanation.json").read_text())
     assert about["image"] == "noise.png" and about["fit"] == fit and about["model"] == "small"
-    assert about["settings"]["layer"] == 2 and about["settings"]["head"] is None
+    assert about["settings"]["layer"] == 2 and about["settings"]["head"] == "mean"
     rows, cols = about["grid"]
     maps = np.load(out_dir / "maps.npz")
     assert maps["rollout"].shape == (rows, cols)
@@ -100,6 +100,42 @@ def test_explain_answers_for_a_patch_a_layer_and_a_head(capsys, model, picture, 
     np.testing.assert_allclose(maps["head_rollouts"], heads, atol=1e-6)
     settings = json.loads(out)["settings"]
     assert (settings["layer"], settings["head"], settings["query"]) == (0, 1, [2, 3])
+
+
+SPECIAL = "what is special about this head: its rollout minus the mean of its layer"
+
+
+def test_explain_draws_any_map_of_the_page(capsys, model, picture, tmp_path):
+    """--map and what goes with it: `map` in maps.npz, map.png, and their words."""
+    expected = small_classifier().explain(picture)
+    views = {
+        "attention": (
+            ("--layer", 1, "--head", 2, "--query", "2,3", "--direction", "to"),
+            expected.attention(1, 2, (2, 3), direction="to"),
+            "raw attention · layer 2 · head 3 · to patch row 3, column 4",
+        ),
+        "head_rollout": (
+            ("--head", 0, "--part", "special", "--opacity", 0.9),
+            expected.head_rollouts(part="special")[0],
+            f"{SPECIAL} · layer 3 · head 1",
+        ),
+        "rollout": (
+            ("--fusion", "max", "--discard", 0.2),
+            expected.rollout(fusion="max", discard=0.2),
+            "rollout · layer 3 · strongest · discard 0.2",
+        ),
+    }
+    for map, (options, heat, words) in views.items():
+        out = tmp_path / map
+        code, text, err = run(
+            capsys, "explain", picture, "--model", model, "--out", out, "--map", map, *options,
+            "--json",
+        )  # fmt: skip
+        assert code == 0, err
+        np.testing.assert_allclose(np.load(out / "maps.npz")["map"], heat, atol=1e-6)
+        about = json.loads(text)
+        assert about["shows"] == words and about["settings"]["map"] == map
+        assert Image.open(out / "map.png").width >= 448
 
 
 @pytest.mark.parametrize(

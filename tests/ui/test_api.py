@@ -109,13 +109,13 @@ def test_why_gives_the_librarys_class_map(client, site, noise_file):
     assert about["why"]["index"] == 3 and about["minus"]["label"] == "label 5"
     assert about["settings"]["map"] == "contribution" and is_png(drawn)
     with np.load(file) as maps:
-        np.testing.assert_allclose(maps["class_map"], e.contribution(3, minus=5), atol=1e-5)
+        np.testing.assert_allclose(maps["map"], e.contribution(3, minus=5), atol=1e-5)
     about, drawn, file = client.predict(
         handle_file(noise_file), "many", method="grad_cam", api_name="/why"
     )
     assert about["why"]["index"] == e.label_index() and "minus" not in about
     with np.load(file) as maps:
-        np.testing.assert_allclose(maps["class_map"], e.grad_cam(), atol=1e-5)
+        np.testing.assert_allclose(maps["map"], e.grad_cam(), atol=1e-5)
 
 
 @pytest.mark.parametrize("thorough", [False, True])

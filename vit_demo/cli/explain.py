@@ -8,10 +8,10 @@ import sys
 from dataclasses import asdict, replace
 
 from vit_demo.cli import flags
-from vit_demo.map_settings import CLASS_MAPS, FITS, FUSIONS
+from vit_demo.map_settings import CHOICES, CLASS_MAPS, FITS, FUSIONS, PLAIN_MAPS
 
-OF_ONE = ("layer", "head", "query", "minus", "fusion", "residual", "discard", "below", "smooth",
-          "scale")  # fmt: skip
+OF_ONE = ("map", "layer", "head", "query", "minus", "direction", "part", "fusion", "residual",
+          "discard", "below", "opacity", "smooth", "scale")  # fmt: skip
 OF_MANY = ("maps", "resume", "batch_size", "workers")
 MOST_ERRORS = 10  # that are printed; the report has them all
 
@@ -34,16 +34,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "map of each answer (rollout)")  # fmt: skip
 
     add = parser.add_argument_group("one picture").add_argument
+    add("--map", choices=(*PLAIN_MAPS, "random"),
+        help="the map of map.png (--head: head_rollout, otherwise rollout)")  # fmt: skip
     add("--layer", type=int, default=-1, help="0 is the first, -1 the last (-1)")
     add("--head", type=head, default=None, metavar="all|N", help="0 is the first (all)")
     add("--query", type=flags.query, metavar="ROW,COL", help="ask this patch, not the answer")
     add("--minus", type=flags.label, metavar="LABEL",
         help="also show what speaks for --label rather than for this one")  # fmt: skip
+    add("--direction", default="from", choices=CHOICES["direction"],
+        help="--map attention: from the patch or the answer, or to it (from)")  # fmt: skip
+    add("--part", default="whole", choices=CHOICES["part"],
+        help="--map head_rollout: all of it, or what is special about the head (whole)")  # fmt: skip
     add("--fusion", default="mean", choices=FUSIONS, help="over heads")
     add("--residual", type=float, default=0.5, help="share passed on unchanged (0.5)")
     add("--discard", type=float, default=0.0, help="share of weak links dropped (0)")
     add("--below", default="mean", choices=("mean", "same"),
         help="below a head: the mean of the heads, or the head of the same number")  # fmt: skip
+    add("--opacity", type=float, default=0.55, help="of --map over the picture (0.55)")
     add("--smooth", action="store_true", help="interpolate between the patches")
     add("--scale", default="shared", choices=("shared", "own"),
         help="colours of the wall: one scale for all heads, or one for each")  # fmt: skip
@@ -127,19 +134,28 @@ def explain_one(args: argparse.Namespace) -> None:
     if minus is not None and minus == label:
         raise ValueError("--label and --minus name the same label; compare two different ones.")
     layer = explanation.layer_index(args.layer)
-    # Overview and numbers are those of rollout; --fusion fuses the heads, --head picks the tiles.
+    # The overview is that of rollout, in which --head picks the tiles.
+    one_head = args.head is not None
+    map = args.map or (method if label is not None else "head_rollout" if one_head else "rollout")
     settings = MapSettings(
-        map="rollout",
+        map=map,
         layer=layer,
-        head=args.fusion,
+        head=args.head if one_head and map != "rollout" else args.fusion,
         query=args.query,
+        direction=args.direction,
         below=args.below,
+        part=args.part,
         residual=args.residual,
         discard=args.discard,
+        opacity=args.opacity,
+        smooth=args.smooth,
+        colours=args.colours,
+        label=label,
+        minus=minus,
     )
     arrays = export.arrays_of(explanation, settings)
     heads = arrays["head_rollouts"][layer]
-    which = range(len(heads)) if args.head is None else [explanation.head_index(args.head)]
+    which = range(len(heads)) if not one_head else [explanation.head_index(args.head)]
     asker = "the answer" if args.query is None else "patch {},{}".format(*args.query)
     picture, colours = explanation.view.picture, {"colour_map": args.colours, "smooth": args.smooth}
     wall = {"shared": args.scale == "shared", "colour_map": args.colours}
@@ -155,15 +171,15 @@ def explain_one(args: argparse.Namespace) -> None:
         "heads.png": render.wall(arrays["head_rollouts"], **wall),
         "rollout.png": render.overlay(picture, arrays["rollout"], **colours),
     }
+    if args.map or one_head:
+        pictures["map.png"] = export.map_picture(explanation, settings)
     about = export.description(explanation, settings, image)
-    about["settings"]["head"] = args.head
     if label is not None:
-        looks = {"colours": args.colours, "smooth": args.smooth}
-        wanted = replace(settings, map=method, label=label, **looks)
+        wanted = replace(settings, map=method, minus=None)
         arrays[method] = export.shown_map(explanation, wanted).numpy()
         of = about[f"{method}_of"] = {"label": explanation.labels[label], "index": label}
         if method == "contribution":
-            of["prefix"] = export.prefix_contribution(explanation, wanted)
+            of["prefix"] = export.on_prefix(explanation, wanted)
         drawn = export.class_map_picture(explanation, wanted, arrays[method])
         pictures[f"{method}.png"] = drawn
     if minus is not None:

@@ -199,7 +199,7 @@ def asking_why(server: Server, default: str, folder: str) -> Callable:
                 about = export.description(e, settings) | {"why": named(e, settings.label)}
                 if settings.minus is not None:
                     about["minus"] = named(e, settings.minus)
-                drawn = export.class_map_picture(e, settings, arrays["class_map"])
+                drawn = export.class_map_picture(e, settings, arrays["map"])
             file = saved(export.npz_bytes(arrays), "maps.npz", folder)
             return about, picture_file(drawn, "why.png", folder), file
 

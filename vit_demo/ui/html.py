@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from functools import cache, partial
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import gradio as gr
@@ -202,10 +203,9 @@ def take_html(shown: dict | None, language: str) -> str:
         f'<button type="button" data-kind="{kind}"{off}>{escape(text[f"take_{kind}"])}</button>'
         for kind in ("npz", "json", "gif", "webp", "html")
     )
-    example = shown.get("example")
-    image = f"assets/examples/{example_path(example).name}" if example else "picture.jpg"
-    command = f"vit-demo explain {image} --model {shown.get('model', DEFAULT)} --out maps"
     data = {key: shown.get(key) for key in ("id", "model", "example", "fit")}
+    data["image"] = image_of(shown)
+    command = f"vit-demo explain {data['image']} --model {shown.get('model', DEFAULT)} --out maps"
     notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed", "still")}
     return (
         f"<h2>{escape(text['take_title'])}</h2><p>{escape(text['take'])}</p>"
@@ -213,6 +213,13 @@ def take_html(shown: dict | None, language: str) -> str:
         f'data-language="{language}">{buttons}</div><p class="note" role="status"></p>'
         f"<p>{escape(text['take_code'])}</p><pre><code>{escape(command)}</code></pre>"
     )
+
+
+def image_of(shown: dict) -> str:
+    """The file of the picture, as its owner calls it: in a checkout, or in the visitor's own folder."""
+    if shown.get("example"):
+        return f"assets/examples/{example_path(shown['example']).name}"
+    return Path(shown["upload"]).name if shown.get("upload") else "picture.png"
 
 
 def attribute(data: dict) -> str:

@@ -2,8 +2,9 @@
 // The files to take away.
 
 import { afterRender } from "../gradio.js";
+import { commandOf } from "./command.js";
 import { closest, find } from "./dom.js";
-import { explorerState } from "./explorer.js";
+import { explorerState, theExplorer } from "./explorer.js";
 
 /**
  * @param {string} url
@@ -29,6 +30,10 @@ export function mount(element, { server, watch }) {
       button.disabled = still || !JSON.parse(shown).id;
       button.title = still ? JSON.parse(notes).still : "";
     }
+    const shown = JSON.parse(find(element, ".files").dataset.shown),
+      explorer = theExplorer();
+    if (shown.id && explorer?.data)
+      find(element, "code").textContent = commandOf(shown, explorer.state, explorer.data.layers);
   };
   document.addEventListener("vitx-state", show);
   afterRender(watch, show);

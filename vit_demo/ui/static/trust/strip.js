@@ -110,8 +110,16 @@ function checkAll(trust) {
   const { label, remove } = trust;
   startJob(trust, { kind: "trust", label, remove }, (result) => {
     trust.results.set(`${result.label} ${result.remove}`, result);
+    if (!resultOf(trust, trust.selected)) trust.selected = bestOf(result);
     showStrip(trust);
   });
+}
+
+/** The method that did best.
+ * @param {TrustResult} result */
+function bestOf({ maps }) {
+  const names = Object.keys(maps);
+  return names.reduce((best, name) => (maps[name].score > maps[best].score ? name : best));
 }
 
 /** Only the map that is in the explorer now.
