@@ -175,18 +175,18 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             )
             ui.titles, ui.contents = {}, {}  # of each tab
             for name, tab in TABS.items():
-                with gr.Column(elem_id=f"panel-{name}", elem_classes="panel"):
+                with gr.Column(elem_id=f"panel-{name}"):
                     ui.titles[name] = HTML(title_html(name, "en"))
                     ui.contents[name] = tab.make(server)
-    with gr.Row(elem_id="cards"):
-        ui.what = HTML(card(text["what_title"], text["what"]), elem_id="what")
-        ui.take = HTML(
-            take_html(None, "en"),
-            js_on_load=mount_script("page/takeaway.js"),
-            server_functions=[ask.files_on_demand(server)],
-            elem_id="take",
-        )
-        ui.about = HTML(about_html("en"), elem_id="about")
+        with gr.Row(elem_id="cards"):
+            ui.what = HTML(card(text["what_title"], text["what"]), elem_id="what")
+            ui.take = HTML(
+                take_html(None, "en"),
+                js_on_load=mount_script("page/takeaway.js"),
+                server_functions=[ask.files_on_demand(server)],
+                elem_id="take",
+            )
+            ui.about = HTML(about_html("en"), elem_id="about")
     return ui
 
 

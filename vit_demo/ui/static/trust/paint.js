@@ -5,6 +5,8 @@ import { fitCanvas } from "../explorer/draw.js";
 import { ARROWS } from "../explorer/elements.js";
 import { pairOf, toggleMember } from "./off.js";
 
+const SLACK = 6; // pixels that a thumb may move while it only taps
+
 /** @param {Trust} trust */
 export function drawPaint(trust) {
   const {
@@ -75,6 +77,8 @@ function blurred(picture, [rows, cols]) {
  * @param {() => void} changed */
 export function listenToPaint(trust, changed) {
   const canvas = trust.ui.paint;
+  /** @type {number[] | null} */
+  let thumb = null; // where one touched the picture; down the page it scrolls, across it paints
   /** @param {MouseEvent} event
    * @returns {Patch} */
   const patchAt = (event) => {
@@ -102,11 +106,19 @@ export function listenToPaint(trust, changed) {
     const patch = patchAt(event);
     trust.cursor = null;
     trust.brush = { on: !trust.off.patches.has(patch.join()), at: patch };
-    if (event.pointerType !== "touch") paint(patch); // a thumb may be about to scroll the page
+    thumb = event.pointerType === "touch" ? [event.clientX, event.clientY] : null;
+    if (!thumb) paint(patch);
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!trust.brush) return;
-    paint(trust.brush.at);
+    if (thumb) {
+      const [across, down] = [event.clientX - thumb[0], event.clientY - thumb[1]].map(Math.abs);
+      if (Math.max(across, down) < SLACK) return;
+      thumb = null;
+      if (down > across) trust.brush = null;
+      if (!trust.brush) return;
+      paint(trust.brush.at);
+    }
     trust.brush.at = patchAt(event);
     paint(trust.brush.at);
   });
