@@ -110,6 +110,7 @@ def picture_value(explanation: Explanation | None, url: str, language: str) -> d
         "size": [w, h],
         "box": [round(edge, 1) for edge in (left, top, right, bottom)],
         "about": about.format(rows=rows, cols=cols),
+        "fit": view.fit,
     }
 
 

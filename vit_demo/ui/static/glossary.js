@@ -1,6 +1,6 @@
 // @ts-check
-// A "?" beside a word that not everybody knows: one sentence, and a small drawing where it helps.
-// HTML that Python writes has the same button: `question_html` of html.py.
+// A "?" beside a word that not everybody knows: one sentence, and a small drawing where it helps. Any tab
+// may use `question`; the explorer brings the words.
 
 import { DRAWINGS } from "./drawings.js";
 

@@ -2,9 +2,11 @@
 // The picture: chosen, photographed, pasted or dropped anywhere on the page; with a frame around what the
 // model saw of it. Picture, frame and sentence change together, when the new picture is ready to be drawn.
 
+import { question } from "../glossary.js";
 import { sendValue, uploadFile } from "../gradio.js";
 import { closest, find } from "./dom.js";
 import { listenForFiles } from "./drop.js";
+import { whenExplorerIsThere } from "./explorer.js";
 import { sending } from "./look.js";
 import { say } from "./message.js";
 
@@ -19,7 +21,7 @@ export function forgetUpload() {
   sending(false);
 }
 
-/** @typedef {{ url: string; size: number[]; box: number[]; about: string }} Shown */
+/** @typedef {{ url: string; size: number[]; box: number[]; about: string; fit?: string }} Shown */
 
 /** The value is what was sent, {path}; the property `shown` is what the server made of the last picture.
  * @param {HTMLElement} element
@@ -61,6 +63,12 @@ export function mount(element, { props, trigger, watch }) {
       drawFrame(shown, w, h);
     } else image.removeAttribute("src");
     about.textContent = shown?.about ?? "";
+    if (shown?.fit)
+      whenExplorerIsThere(() => {
+        // which brings the words
+        const explained = question(document.documentElement.lang, [shown.fit]);
+        if (mine === drawn) about.append(" ", explained);
+      });
     setState();
     return true;
   }

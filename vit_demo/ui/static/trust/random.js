@@ -5,6 +5,7 @@
 import { fromBase64 } from "../explorer/blob.js";
 import { el } from "../explorer/elements.js";
 import { isSigned } from "../explorer/state.js";
+import { question } from "../glossary.js";
 import { mapCanvas, signed } from "./charts.js";
 import { jobBar, startJob } from "./jobs.js";
 
@@ -33,7 +34,7 @@ export function buildRandom(trust) {
   return el(
     "section",
     { class: "why-random", "aria-label": t("random_title") },
-    el("h3", {}, t("random_title")),
+    el("h3", {}, t("random_title"), " ", question(trust.language, ["correlation"])),
     el("p", {}, t("random_about")),
     el(
       "div",

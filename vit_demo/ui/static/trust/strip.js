@@ -5,6 +5,7 @@
 import { el } from "../explorer/elements.js";
 import { isSigned, SCHEMA } from "../explorer/state.js";
 import { labelName, shortName } from "../explorer/words.js";
+import { question } from "../glossary.js";
 import { curves, mapCanvas, meter, signed } from "./charts.js";
 import { jobBar, startJob } from "./jobs.js";
 
@@ -82,7 +83,7 @@ export function buildStrip(trust) {
   return el(
     "section",
     { class: "why-strip", "aria-label": t("strip_title") },
-    el("h3", {}, t("strip_title")),
+    el("h3", {}, t("strip_title"), " ", question(trust.language, SCHEMA.class_maps)),
     ui.about,
     ui.tiles,
     ui.rule,
