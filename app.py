@@ -2,7 +2,7 @@
 
 import sys
 
-from vit_demo.cli import Parser, add_command, run
+from vit_demo.cli import Parser, add_command, carry_out
 
 
 def __getattr__(name: str) -> object:
@@ -15,7 +15,11 @@ def __getattr__(name: str) -> object:
     raise AttributeError(name)
 
 
+def parser() -> Parser:
+    made = Parser(prog="app.py", description="See how a Vision Transformer looks at a picture.")
+    add_command(made, "app")
+    return made
+
+
 if __name__ == "__main__":
-    parser = Parser(prog="app.py", description="See how a Vision Transformer looks at a picture.")
-    add_command(parser, "app")
-    sys.exit(run(parser, sys.argv[1:]))
+    sys.exit(carry_out(parser, sys.argv[1:]))

@@ -62,7 +62,7 @@ def test_the_wheel_holds_every_file_that_the_code_opens(wheel):
             if path.is_file() and path.suffix not in {".pyc", ".ts"}:  # .ts: types, for us
                 assert f"{inside}/{path.relative_to(ROOT / folder).as_posix()}" in names
     entry = next(name for name in names if name.endswith("entry_points.txt"))
-    assert "vit-demo = vit_demo.cli:main" in zipfile.ZipFile(wheel).read(entry).decode()
+    assert "vit-demo = vit_demo.__main__:main" in zipfile.ZipFile(wheel).read(entry).decode()
 
 
 def test_the_installed_command_classifies_with_the_embedded_model(installed, tmp_path):

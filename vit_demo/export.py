@@ -5,7 +5,6 @@ give the same files everywhere.
 """
 
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from vit_demo import render
+from vit_demo import render, validate
 from vit_demo.attention import over_heads
 from vit_demo.explain import Explanation
 from vit_demo.map_settings import PLAIN_MAPS, MapSettings
@@ -152,6 +151,9 @@ def arrays_of(explanation: Explanation, settings: MapSettings) -> dict[str, np.n
     return arrays | explanation.arrays(below=settings.below, **settings.rollout_options)
 
 
+json_text = validate.json_text  # of explanation.json
+
+
 def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
     stream = io.BytesIO()
     np.savez_compressed(stream, **arrays)
@@ -180,10 +182,6 @@ def description(
         "prefix_mass": on_prefix(explanation, settings),
     }
     return about | of_map | {"settings": where | options}
-
-
-def json_text(about: dict) -> str:
-    return json.dumps(about, indent=2, ensure_ascii=False) + "\n"
 
 
 def animation(explanation: Explanation, settings: MapSettings) -> list[Image.Image]:

@@ -1,5 +1,6 @@
 """What a caller hands in, looked at before it meets a tensor: words instead of a broadcasting error."""
 
+import json
 import operator
 import unicodedata
 from collections.abc import Collection
@@ -19,15 +20,24 @@ def printable(text: str) -> str:
     the direction of writing, and bytes of a file name that are no UTF-8, are written as escapes."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        c if c.isprintable() or unicodedata.category(c) == "Zs" else escaped(c) for c in text
-    )
+    return "".join(c if is_plain(c) else escaped(c) for c in text)
+
+
+def is_plain(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"  # wide spaces
 
 
 def escaped(character: str) -> str:
     """ "\\n", or "\\xe9" for a byte that was no UTF-8 (Python keeps those as U+DC80 to U+DCFF)."""
     code = ord(character)
     return f"\\x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else ascii(character)[1:-1]
+
+
+def json_text(value: object) -> str:
+    """JSON in lines that do nothing to a terminal and fit into UTF-8. What it holds can be read back
+    from it, also the name of a file that is no UTF-8. NaN is no JSON."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return "".join(c if c == "\n" or is_plain(c) else json.dumps(c)[1:-1] for c in text) + "\n"
 
 
 def is_whole(value: object) -> bool:

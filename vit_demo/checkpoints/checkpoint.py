@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from vit_demo.checkpoints.hub import find_weights
@@ -40,6 +40,7 @@ from vit_demo.model import VisionTransformer, ViTConfig, patch_grid
 from vit_demo.view import Preprocess
 
 LONGEST_NAME = 200
+LARGEST_LABELS = 10_000_000  # bytes of a file of labels
 
 
 @dataclass
@@ -100,6 +101,10 @@ def load_fine_tune(path: Path, weights: dict[str, Tensor], arch: str) -> Checkpo
 def read_labels(path: Path, classes: int) -> list[str]:
     """One label a line; as many as the head has classes."""
     try:
+        if (
+            not path.is_file() or path.stat().st_size > LARGEST_LABELS
+        ):  # pipes and devices never end
+            raise OSError
         labels = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(
@@ -135,7 +140,7 @@ def save_checkpoint(
     path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {METADATA_KEY: about, CHECKSUM_KEY: checksum(tensors, about)}
     with atomic_write(path) as part:
-        save_file(tensors, part, metadata=metadata)
+        part.write_bytes(save(tensors, metadata))
 
 
 def load_file(path: Path, arch: str | None = None) -> Checkpoint:

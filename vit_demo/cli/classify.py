@@ -1,12 +1,11 @@
 """vit-demo classify: the labels of pictures."""
 
 import argparse
-import json
-import sys
 from dataclasses import asdict
 
 from vit_demo.cli import flags
 from vit_demo.map_settings import FITS
+from vit_demo.validate import json_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,12 +27,12 @@ def run(args: argparse.Namespace) -> int:
         except ValueError as error:
             failed = True
             results.append({"image": path, "error": str(error)})
-            print(f"vit-demo: {path}: {error}", file=sys.stderr)
+            flags.warn(f"{path}: {error}")
             continue
         if not args.json:
             print(path)
             for p in labels:
                 print(f"  {p['probability']:7.2%}  {p['label']}")
     if args.json:
-        print(json.dumps(results, indent=2, ensure_ascii=False))
+        print(json_text(results), end="")
     return 2 if failed else 0

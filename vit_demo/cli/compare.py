@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from vit_demo.cli import flags
+from vit_demo.files import make_folder
 from vit_demo.map_settings import CLASS_MAPS, FITS, PLAIN_MAPS
 
 
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     about = comparison.describe()
     for side, image in (("first", args.images[0]), ("second", args.images[-1])):
         about[side]["image"] = Path(image).name
-    args.out.mkdir(parents=True, exist_ok=True)
+    make_folder(args.out)
     compare.figure(comparison).save(args.out / "compare.png")
     (args.out / "compare.npz").write_bytes(export.npz_bytes(comparison.arrays()))
     text = export.json_text(about)

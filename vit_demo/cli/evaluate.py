@@ -1,11 +1,11 @@
 """vit-demo evaluate: accuracy over a whole set."""
 
 import argparse
-import json
 from pathlib import Path
 
 from vit_demo.cli import flags
 from vit_demo.training.config import DATASETS
+from vit_demo.validate import json_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> None:
         workers=args.workers,
     )
     if args.json:
-        print(json.dumps(result))
+        print(json_text(result), end="")
         return
     print(f"{result['model']} on {result['pictures']:,} pictures of {result['dataset']}")
     print(f"top-1 {result['top1']:.2%}")

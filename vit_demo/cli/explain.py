@@ -2,13 +2,12 @@
 
 import argparse
 import glob
-import json
 import os
-import sys
 from dataclasses import asdict, replace
 
 from vit_demo.cli import flags
 from vit_demo.map_settings import CHOICES, CLASS_MAPS, FITS, FUSIONS, PLAIN_MAPS
+from vit_demo.validate import json_text
 
 OF_ONE = ("map", "layer", "head", "query", "minus", "direction", "part", "fusion", "residual",
           "discard", "below", "opacity", "smooth", "scale")  # fmt: skip
@@ -104,12 +103,11 @@ def explain_many(args: argparse.Namespace) -> int:
         return 0
     errors = list(summary.errors.items())
     for name, error in errors[:MOST_ERRORS]:
-        print(f"vit-demo: {name}: {error}", file=sys.stderr)
+        flags.warn(f"{name}: {error}")
     if len(errors) > MOST_ERRORS:
-        more = len(errors) - MOST_ERRORS
-        print(f"vit-demo: {more:,} more could not be used; see the report", file=sys.stderr)
+        flags.warn(f"{len(errors) - MOST_ERRORS:,} more could not be used; the report names them")
     if args.json:
-        print(json.dumps(asdict(summary) | {"out": str(args.out)}, indent=2, ensure_ascii=False))
+        print(json_text(asdict(summary) | {"out": str(args.out)}), end="")
     else:
         print("\n".join(summary.lines))
         print(f"{args.out}: report.html, answers.csv{', maps' if args.maps else ''}")

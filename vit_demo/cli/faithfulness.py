@@ -1,7 +1,6 @@
 """vit-demo faithfulness: the perturbation test of the papers, over a folder of pictures."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     if result is None:  # rank 0 prints
         return 0
     for picture, error in result.errors.items():
-        print(f"vit-demo: {picture}: {error}", file=sys.stderr)
+        flags.warn(f"{picture}: {error}")
     print("\n".join(table_lines(result)))
     print(f"{args.out}: results.csv, summary.csv, perturbation.png")
     return 2 if result.errors else 0

@@ -1,12 +1,14 @@
 """Flags that several commands have, and how their values are read."""
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vit_demo.embedded import DEFAULT
 from vit_demo.labels import read_label as label  # noqa: F401 (by its number or its name)
 from vit_demo.map_settings import FITS
+from vit_demo.validate import printable
 
 if TYPE_CHECKING:
     from vit_demo.explain import Classifier
@@ -49,6 +51,11 @@ def load_classifier(args: argparse.Namespace) -> "Classifier":
     from vit_demo.explain import load
 
     return load(args.model, arch=args.arch, labels=args.labels, device=args.device)
+
+
+def warn(text: str) -> None:
+    """A line about one of many pictures; the others go on."""
+    print(f"vit-demo: {printable(text)}", file=sys.stderr)
 
 
 def names(text: str) -> list[str]:

@@ -1,7 +1,8 @@
 """vit-demo models: what can be loaded."""
 
 import argparse
-import json
+
+from vit_demo.validate import json_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +17,7 @@ def run(args: argparse.Namespace) -> None:
     for name, labels in supported_timm().items():
         models.append({"name": name, "source": "timm", "labels": labels})
     if args.json:
-        print(json.dumps(models, indent=2))
+        print(json_text(models), end="")
         return
     for model in models:
         labels = model.get("labels")

@@ -6,7 +6,6 @@ drawn and written down.
 """
 
 import argparse
-import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vit_demo.cli import flags
+from vit_demo.files import make_folder
 from vit_demo.map_settings import COMPARED_MAPS, REMOVALS
+from vit_demo.validate import json_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         ],
         "layers": [explanation.layer_index(layer) for layer in args.without_layer],
     }
-    args.out.mkdir(parents=True, exist_ok=True)
+    make_folder(args.out)
 
     with progress_bar("removing patches") as progress:
         found = trust.check(
@@ -123,10 +124,10 @@ def run(args: argparse.Namespace) -> None:
 
     for name, picture in pictures.items():
         picture.save(args.out / name)
-    text = json.dumps(about, indent=2, ensure_ascii=False)
-    (args.out / "trust.json").write_text(text + "\n", encoding="utf-8")
+    text = json_text(about)
+    (args.out / "trust.json").write_text(text, encoding="utf-8")
     if args.json:
-        print(text)
+        print(text, end="")
         return
     print("\n".join(lines))
     print(f"{args.out}: {', '.join(pictures)}, trust.json")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from vit_demo.checkpoints import Checkpoint
 from vit_demo.distributed import ProcessGroup, choose_device
-from vit_demo.files import atomic_write
+from vit_demo.files import atomic_write, make_folder
 from vit_demo.model import VisionTransformer
 from vit_demo.training.config import DATASETS
 from vit_demo.training.data import DataError, Dataset, load_dataset, normalise
@@ -66,6 +66,8 @@ def evaluate(
         raise DataError(f"{checkpoint.name} has no labels; choose a model that classifies.")
     if batch_size < 1 or workers < 1:
         raise ValueError("--batch-size and --workers must be at least 1.")
+    if out is not None:
+        make_folder(out.parent)
     preprocess = checkpoint.preprocess
     part = "all" if every_picture and dataset not in DATASETS else "test"
     (pictures,) = load_dataset(
@@ -117,6 +119,5 @@ def draw_confusion(path: Path, confusion: Tensor, true: list[str], answers: list
             colour = "black" if share > 0.5 else "white"
             axes.text(column, row, count, ha="center", va="center", color=colour, fontsize=8)
     figure.colorbar(picture, label="share of the true class")
-    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as part:
         figure.savefig(part, dpi=120, format="png", bbox_inches="tight")

@@ -12,10 +12,10 @@ if nothing had happened, and N processes compute what one process computes with 
 import math
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from tqdm import tqdm
 
 from vit_demo.checkpoints import load_checkpoint
 from vit_demo.distributed import ProcessGroup, in_precision, join_processes
+from vit_demo.files import locked, make_folder
 from vit_demo.model import VisionTransformer
 from vit_demo.training.augment import DRAWS, WARPS, generator, mix, recolour, warp
 from vit_demo.training.config import TrainConfig, complete
@@ -46,8 +47,7 @@ GROUP = 8  # so many pictures share one seed, and with it one draw of RandAugmen
 def train(config: TrainConfig) -> Path:
     """Train as the config says; the path of the checkpoint that was best on the test set."""
     config = complete(config)
-    with join_processes(config.device) as group:
-        run = prepare(config, group)
+    with join_processes(config.device) as group, prepared(config, group) as run:
         config = run.config
         forward = wrap(run.model, config.compile, group)
         say = print if group.rank == 0 else lambda *_, **__: None
@@ -147,14 +147,23 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     moments(config.snapshots, config.epochs * run.steps)  # are there so many?
     if state:
         resume(run, state)
-    if group.rank == 0:
-        config.out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=config.out).close()  # now is the time to find out
-        kept = config.out / FOLDER
-        left = [*config.out.glob("tmp*.part*"), *kept.glob("tmp*.part*")]  # by a killed run
-        for path in left if state else [*left, *kept.glob("step-*.safetensors")]:
-            path.unlink()
     return run
+
+
+@contextmanager
+def prepared(config: TrainConfig, group: ProcessGroup) -> Iterator[Run]:
+    """A run that has its folder for itself; what a killed one was writing there is removed."""
+    run, out, kept = prepare(config, group), config.out, config.out / FOLDER
+    with ExitStack() as until_done:
+
+        def claim() -> None:
+            until_done.enter_context(locked(make_folder(out)))
+            left = [*out.glob("tmp*.part*"), *kept.glob("tmp*.part*")]
+            for path in left if run.history else [*left, *kept.glob("step-*.safetensors")]:
+                path.unlink()
+
+        group.first(claim)
+        yield run
 
 
 def load_in_turn(config: TrainConfig, preprocess: Preprocess) -> tuple[Dataset, ...]:

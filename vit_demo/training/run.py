@@ -5,6 +5,7 @@ ends with the weights it would have had.
 """
 
 import csv
+import io
 import pickle
 import time
 from dataclasses import dataclass, field
@@ -78,8 +79,10 @@ def save(run: Run) -> None:
         "best": run.best,
         "snapshots": run.snapshots,
     }
+    content = io.BytesIO()  # torch.save itself calls a full disk an internal error
+    torch.save(state, content)
     with atomic_write(out / "last.pt") as part:
-        torch.save(state, part)
+        part.write_bytes(content.getbuffer())
 
 
 def read_state(path: Path) -> dict:

@@ -26,6 +26,7 @@ import io
 import json
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,11 +39,12 @@ from tqdm import tqdm
 from vit_demo.checkpoints.timm_models import imagenet_synsets
 from vit_demo.distributed import ProcessGroup
 from vit_demo.explain import Classifier, Explanation
-from vit_demo.files import append_line, atomic_write, write_text
+from vit_demo.files import append_line, atomic_write, locked, make_folder, write_text
 from vit_demo.image import SUFFIXES, ImageError
 from vit_demo.trust import charts
 from vit_demo.trust.methods import METHODS, check_method
 from vit_demo.trust.removal import fill_of, order_of
+from vit_demo.validate import printable, whole
 
 SHARES = tuple(step / 10 for step in range(10))  # of the pixels removed: 0, 0.1 .. 0.9
 DIRECTIONS = ("positive", "negative")
@@ -79,6 +81,7 @@ def perturbation_test(
     group = group or ProcessGroup(0, 1, classifier.device)
     for name in methods:
         check_method(name)
+    whole("batch_size", batch_size, least=1)
     classifier.require_labels()
     pictures = pictures_in(images, limit)
     truths = synset_classes(pictures, classifier) if labels_from_name else {}
@@ -88,23 +91,25 @@ def perturbation_test(
         "labels_from_name": labels_from_name,
         "fit": fit,
     }
-    records = begin(out, settings, resume)
-    group.wait()  # everybody has seen what is done before anybody adds to it
-    if group.rank == 0:
-        write_text(out / "settings.json", json.dumps(settings, indent=2) + "\n")
-    todo = [path for path in pictures if "error" in records.get(path.name, {"error": ""})]
-    quiet = True if group.rank else None  # None: no bar where nobody watches
-    mine = tqdm(todo[group.rank :: group.world], disable=quiet, unit="picture", leave=False)
-    for path in mine:
-        truth = truths.get(path.name)
-        record = test_picture(classifier, path, truth, methods, batch_size, fit)
-        line = json.dumps(record, ensure_ascii=False)
-        append_line(out / f"rows-{group.rank}.jsonl", line)
-    group.wait()
-    if group.rank:
-        return None
-    records = read_records(out)
-    return finish(out, [records[path.name] for path in pictures], methods)
+    with ExitStack() as until_done:
+
+        def start() -> dict[str, dict]:
+            until_done.enter_context(locked(make_folder(out)))
+            return begin(out, settings, resume)
+
+        records = group.first(start)
+        todo = [path for path in pictures if "error" in records.get(path.name, {"error": ""})]
+        quiet = True if group.rank else None  # None: no bar where nobody watches
+        mine = tqdm(todo[group.rank :: group.world], disable=quiet, unit="picture", leave=False)
+        for path in mine:
+            truth = truths.get(path.name)
+            record = test_picture(classifier, path, truth, methods, batch_size, fit)
+            append_line(out / f"rows-{group.rank}.jsonl", json.dumps(record))
+        group.wait()
+        if group.rank:
+            return None
+        records = read_records(out)
+        return finish(out, [records[path.name] for path in pictures], methods)
 
 
 # The pictures
@@ -192,19 +197,23 @@ def perturb(
 
 
 def begin(out: Path, settings: dict, resume: bool) -> dict[str, dict]:
-    """The finished records in the folder; an error if they are not from the same test."""
-    out.mkdir(parents=True, exist_ok=True)
+    """The finished records in the folder; an error if they are not from the same test. The settings
+    are written down."""
     known, records = out / "settings.json", read_records(out)
     if not resume and (records or known.exists()):
         raise ValueError(f"{out} holds a run; add --resume to go on, or choose another --out.")
     if known.exists():
-        old = json.loads(known.read_text(encoding="utf-8"))
+        try:
+            old = dict(json.loads(known.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{known} is damaged; remove it, or choose another --out.") from error
         other = [name for name in settings if old.get(name) != settings[name]]
         if other:
             raise ValueError(
                 f"The run in {out} has another {other[0].replace('_', ' ')} "
                 f"({old.get(other[0])}); use the same one, or choose another --out."
             )
+    write_text(known, json.dumps(settings, indent=2) + "\n")
     return records
 
 
@@ -271,7 +280,13 @@ def finish(out: Path, records: list[dict], methods: Sequence[str]) -> Result:
         for name in methods:
             for way in DIRECTIONS:
                 right = record["right"][name][way]
-                about = [record["picture"], record["truth"], record["predicted"], name, way]
+                about = [
+                    printable(record["picture"]),
+                    record["truth"],
+                    record["predicted"],
+                    name,
+                    way,
+                ]
                 results.append([*about, f"{area(right):.2f}", *right])
     write_text(out / "results.csv", as_csv(results))
     accuracies = summarise(records, methods)
