@@ -9,13 +9,13 @@ from vit_demo.ui.html import EXAMPLES
 
 SUBJECTS = {
     "koala": ["koala"],
-    "lion": ["lion"],
+    "camel": ["Arabian camel"],
     "goldfish": ["goldfish"],
     "espresso": ["espresso"],
-    "bear": ["brown bear"],
+    "lemon": ["lemon"],
     "penguin": ["king penguin"],
     "shepherd": ["German shepherd"],
-    "camel-and-penguin": ["Arabian camel", "king penguin"],
+    "camel-and-shepherd": ["Arabian camel", "German shepherd"],
 }
 
 
@@ -32,10 +32,11 @@ def test_every_example_is_named_here():
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_an_example_is_named_rightly_with_a_wide_margin(classifier, name):
-    """One subject: at least three times as probable as the next label. Two: both come first."""
+    """One subject is at least three times as probable as the next label; of two, both come first, and
+    each is twice as probable as the next."""
     answer = classifier.classify(example_path(name), top=3)
     subjects = SUBJECTS[name]
     for subject in subjects:
         assert any(subject in names_of(p.label) for p in answer[: len(subjects)]), answer
     after = answer[len(subjects)].probability
-    assert answer[len(subjects) - 1].probability > 3 * after, answer
+    assert answer[len(subjects) - 1].probability > (3 if len(subjects) == 1 else 2) * after, answer

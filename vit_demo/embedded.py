@@ -17,5 +17,5 @@ def embedded() -> dict[str, Path]:
 
 @cache
 def example_path(name: str) -> Path:
-    """An example picture by its name, such as "lion"."""
+    """An example picture by its name, such as "koala"."""
     return next((ASSETS / "examples").glob(f"{name}.*"))

@@ -61,8 +61,8 @@ class MapSettings:
     colours: str = "inferno"
     scale: str = "own"  # of the wall's colours
     sort: str = "layer"  # of the wall's tiles
-    label: int | None = None  # class maps: for this class ...
-    minus: int | None = None  # ... rather than this one
+    label: int | str | None = None  # class maps: for this class, by number or name ...
+    minus: int | str | None = None  # ... rather than this one
 
     def __post_init__(self):
         """Refuse what cannot be; numpy's numbers become Python's, which JSON knows."""
@@ -79,8 +79,9 @@ class MapSettings:
         for name in ("residual", "discard", "opacity"):
             plain[name] = share(name, getattr(self, name), one=name != "discard")
         for name in ("label", "minus"):
-            if getattr(self, name) is not None:
-                plain[name] = whole(name, getattr(self, name))
+            label = getattr(self, name)
+            if not (label is None or isinstance(label, str)):
+                plain[name] = whole(name, label)
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 

@@ -118,7 +118,7 @@ def test_findings_are_hidden_for_other_models_and_fits(arrive):
     assert not findings.is_visible()
     after_new_result(page, lambda: page.click("#fit label:has-text('Crop')"))
     assert findings.is_visible()
-    choose_example(page, "lion")
+    choose_example(page, "camel")
     assert findings.is_visible()
     assert not arrive("?model=many").locator("#explorer .vx-findings").is_visible()
 

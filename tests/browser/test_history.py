@@ -29,7 +29,7 @@ def ready(page) -> None:
 
 
 def test_reload_keeps_model_tab_and_settings(arrive):
-    page = arrive("?model=many&example=lion")
+    page = arrive("?model=many&example=camel")
     page.evaluate(
         f"{EXPLORER}.explorer.set({{ map: 'attention', layer: 1, head: 2, query: [1, 2] }})"
     )
@@ -39,15 +39,15 @@ def test_reload_keeps_model_tab_and_settings(arrive):
     page.reload()
     ready(page)
     page.wait_for_selector("#panel-trust")
-    until_shown(page, "lion")
+    until_shown(page, "camel")
     until_state(page, "s.map === 'attention'")
     assert state(page) == before and label_names(page) == labels
     assert "model=many" in page.url
 
 
 def test_back_and_forward_walk_through_pictures_and_tabs(arrive):
-    page = arrive("?example=lion")
-    until_address(page, "example=lion", "tab=explore")
+    page = arrive("?example=camel")
+    until_address(page, "example=camel", "tab=explore")
     choose_example(page, "espresso")
     until_address(page, "example=espresso")
     open_tab(page, "trust")
@@ -56,8 +56,8 @@ def test_back_and_forward_walk_through_pictures_and_tabs(arrive):
     page.wait_for_selector("#panel-explore")
     until_shown(page, "espresso")
     page.go_back()
-    until_shown(page, "lion")
-    until_address(page, "example=lion")
+    until_shown(page, "camel")
+    until_address(page, "example=camel")
     page.go_forward()
     until_shown(page, "espresso")
     page.go_forward()
@@ -83,8 +83,8 @@ def test_back_to_an_upload_and_reload_of_it(arrive, tmp_path):
     page.wait_for_function("history.state?.upload")
     labels = label_names(page)
     assert "example=" not in page.url and "mine" not in page.url
-    choose_example(page, "lion")
-    until_address(page, "example=lion")
+    choose_example(page, "camel")
+    until_address(page, "example=camel")
     page.go_back()
     page.wait_for_function("!document.querySelector('[data-example][aria-pressed=true]')")
     page.wait_for_function("document.documentElement.dataset.look === 'done'")

@@ -116,7 +116,7 @@ def test_several_matches_are_offered_and_a_click_elsewhere_changes_nothing(arriv
     page.wait_for_selector("#model p:empty", state="attached")
     page.mouse.click(5, 500)  # also when only one is left
     page.wait_for_selector("#model .list", state="hidden")
-    choose_example(page, "lion")
+    choose_example(page, "camel")
     assert title(page) == before and page.evaluate(MODEL_SHOWN) == MODEL
     page.fill("#model input", "deit tiny")
     after_new_result(page, lambda: page.click(f"#model li:has-text('{DEIT}')"))
@@ -230,7 +230,7 @@ def test_a_hub_that_fails_is_told_once_and_in_one_place(arrive, toy_hub, monkeyp
     )
     assert title(page) == before and page.locator("[data-testid=toast-body]").count() == 0
     assert page.locator("#message .message").count() == 0
-    choose_example(page, "lion")  # another picture does not take it away
+    choose_example(page, "camel")  # another picture does not take it away
     page.wait_for_selector("#knows .news.failed")
     after_new_result(page, lambda: choose_model(page, "digits"))  # another model does
     assert page.locator(NEWS).count() == 0
@@ -238,7 +238,7 @@ def test_a_hub_that_fails_is_told_once_and_in_one_place(arrive, toy_hub, monkeyp
 
 def test_link_to_a_model_that_cannot_be_had(arrive, monkeypatch):
     no_hub(monkeypatch)
-    page = arrive("?model=vit_tiny_patch16_384.augreg_in21k_ft_in1k&example=lion&map=attention")
+    page = arrive("?model=vit_tiny_patch16_384.augreg_in21k_ft_in1k&example=camel&map=attention")
     page.wait_for_selector(f"{NEWS}:has-text('could not be downloaded')")
     page.wait_for_selector("#status .wrap.hide", state="attached")  # and nothing else is on its way
     assert f"Still using {MODEL}." in page.locator(NEWS).inner_text()

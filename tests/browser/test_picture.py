@@ -72,8 +72,8 @@ def test_a_file(arrive, tmp_path):
     after_new_result(page, lambda: upload(page, tmp_path / "mine.png"))
     until_drawn(page, (300, 200))
     assert page.locator(EXAMPLE).count() == 0
-    page.click("[data-example=lion]")
-    page.wait_for_selector("[data-example=lion][aria-pressed=true]")
+    page.click("[data-example=camel]")
+    page.wait_for_selector("[data-example=camel][aria-pressed=true]")
     after_new_result(page, lambda: upload(page, tmp_path / "mine.png"))  # the same file once more
 
 
@@ -246,7 +246,7 @@ def test_picture_and_frame_are_never_mixed(arrive, tmp_path):
     for k, size in enumerate(shapes):
         after_new_result(page, lambda k=k: upload(page, tmp_path / f"{k}.png"))
         until_drawn(page, size)
-        choose_example(page, "espresso" if k else "lion")
+        choose_example(page, "espresso" if k else "camel")
     assert page.evaluate("window.mixed") == []
     assert page.evaluate("window.seen") > 3
 
@@ -331,7 +331,7 @@ def test_the_last_choice_wins_over_an_upload_on_its_way(arrive, tmp_path):
     page.route("**/gradio_api/upload*", lambda route: waiting.append(route))
     upload(page, tmp_path / "mine.png")
     page.wait_for_function("document.documentElement.dataset.look === 'sending'")
-    choose_example(page, "lion")
+    choose_example(page, "camel")
     with page.expect_response("**/gradio_api/upload*"):
         waiting[0].continue_()
     choose_example(page, "espresso")  # a whole turn later the upload has not come back

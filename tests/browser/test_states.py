@@ -34,7 +34,7 @@ def test_what_is_old_is_seen_to_be_old(arrive, held):
     assert page.evaluate(LOOK) == "done"
     held.clear()
     before = shown_id(page)
-    page.click("[data-example=lion]")
+    page.click("[data-example=camel]")
     page.wait_for_function(f"{LOOK} === 'running'")
     page.wait_for_selector("#status .status:has-text('looking')")
     for part in OLD:
@@ -76,7 +76,7 @@ def test_a_failure_has_a_look_and_one_sentence(arrive, site, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(site.server, "explain", broken)
-        page.click("[data-example=lion]")
+        page.click("[data-example=camel]")
         page.wait_for_function(f"{LOOK} === 'failed'")
         page.wait_for_selector("#message .notice:has-text('Something went wrong in step 1')")
     assert page.get_by_text("Something went wrong").count() == 1
@@ -98,7 +98,7 @@ def test_a_server_that_has_stopped_is_said_in_a_sentence(tmp_path, browser):
         app.stop()
     page.click("ol.answer li:nth-child(2) .ask")  # a short question
     page.wait_for_selector("#explorer .vx-say:has-text('The server did not answer')")
-    page.click("[data-example=lion]")
+    page.click("[data-example=camel]")
     page.wait_for_selector("#message .notice:has-text('The server does not answer')")
     assert page.locator("[data-testid=toast-body]:visible").count() == 0
     page.wait_for_function(f"!['running', 'waiting'].includes({LOOK})")

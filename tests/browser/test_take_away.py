@@ -55,7 +55,7 @@ def test_every_file_to_take_away_is_what_is_shown(arrive, deit_tiny, tmp_path, v
 def test_link_brings_everything_back(arrive, deit_tiny):
     page = arrive(permissions=["clipboard-read", "clipboard-write"])
     after_new_result(page, lambda: choose_model(page, "DeiT tiny"))
-    choose_example(page, "lion")
+    choose_example(page, "camel")
     after_new_result(page, lambda: page.check("#fit input[value=stretch]", force=True))
     page.click("#explorer label:has-text('Rollout') >> nth=1")
     page.wait_for_function(f"JSON.parse({EXPLORER}.dataset.state).map === 'rollout'")
@@ -63,7 +63,7 @@ def test_link_brings_everything_back(arrive, deit_tiny):
     page.wait_for_selector("#link .note:has-text('Link copied')")
     link = page.evaluate("navigator.clipboard.readText()")
     asked = {key: values[0] for key, values in parse_qs(urlsplit(link).query).items()}
-    assert asked["model"] == DEIT and asked["example"] == "lion" and asked["fit"] == "stretch"
+    assert asked["model"] == DEIT and asked["example"] == "camel" and asked["fit"] == "stretch"
     other = arrive("?" + urlsplit(link).query)
     assert other.locator("#model input").input_value() == page.locator("#model input").input_value()
     assert label_names(other) == label_names(page)

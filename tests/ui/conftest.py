@@ -28,7 +28,7 @@ def uploaded(app) -> dict:
 
 @pytest.fixture
 def lion():
-    return ROOT / "assets" / "examples" / "lion.jpg"
+    return ROOT / "assets" / "examples" / "camel.jpg"
 
 
 @pytest.fixture(scope="session")

@@ -262,10 +262,8 @@ def test_every_module_is_reachable_from_a_component():
     from vit_demo.ui import static
 
     reached = set()
-    entries = ["explorer/component.js", "trust/index.js"]
-    entries += [f"page/{name}.js" for name in ("answer", "bar", "examples", "language")]
-    entries += [f"page/{name}.js" for name in ("link", "look", "message", "pad", "picture")]
-    entries += [f"page/{name}.js" for name in ("tabs", "takeaway")]
+    sources = (path.read_text(encoding="utf-8") for path in static.STATIC.parent.glob("*.py"))
+    entries = re.findall(r'mount_script\("([^"]+)"', "\n".join(sources))
     for entry in entries:
         for name, text in modules().items():
             if text.split("\n")[1] in static.joined(entry):

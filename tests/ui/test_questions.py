@@ -110,7 +110,7 @@ def test_random_weights_and_the_wall(server, looked, shape):
 
 def test_a_model_without_classes_says_so(server, looked):
     id, _ = looked("headless")
-    assert questions.section_value(id, server.store.get(id))["classes"] == 0
+    assert questions.tab_value(server, id, server.store.get(id))["classes"] == 0
     for question in (ask.class_maps, ask.method_maps, ask.without):
         answer = ask.answering(server, question)({"id": id, "labels": [0]})
         assert "no label head" in answer["error"]

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "photo": (
         "koala",
-        "lion",
+        "camel",
         "goldfish",
         "espresso",
-        "bear",
+        "lemon",
         "penguin",
         "shepherd",
-        "camel-and-penguin",
+        "camel-and-shepherd",
     ),
     "digit": ("digit-two", "digit-three", "digit-four", "digit-five", "digit-seven", "digit-eight"),
 }

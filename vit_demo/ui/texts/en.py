@@ -289,7 +289,7 @@ EXPLORER = {
     "finding_smooth": "Head {head} of layer {layer} does the opposite: it looks where nothing changes.",
     "finding_neighbours": "Layer {layer} looks close by: a patch and those around it get more than twice "
     "what chance would give them.",
-    "finding_sides": "Camel or penguin? What speaks for the one lies mostly on the left, what speaks for "
+    "finding_sides": "Camel or dog? What speaks for the one lies mostly on the left, what speaks for "
     "the other mostly on the right.",
 }
 
@@ -870,13 +870,13 @@ LABELS = {}  # labels are in English
 
 EXAMPLES = {
     "koala": "Koala",
-    "lion": "Lion",
+    "camel": "Camel",
     "goldfish": "Goldfish",
     "espresso": "Espresso",
-    "bear": "Brown bear",
+    "lemon": "Lemon",
     "penguin": "King penguin",
     "shepherd": "German shepherd",
-    "camel-and-penguin": "Camel and penguin",
+    "camel-and-shepherd": "Camel and German shepherd",
     "digit-two": "Two",
     "digit-three": "Three",
     "digit-four": "Four",

@@ -290,7 +290,7 @@ EXPLORER = {
     "finding_smooth": "{layer}번 레이어 {head}번 헤드는 반대로 변화가 없는 매끈한 곳을 봅니다.",
     "finding_neighbours": "{layer}번 레이어는 가까운 곳을 봅니다. 패치 자신과 바로 옆 패치들이 우연보다 두 배 넘게 "
     "받습니다.",
-    "finding_sides": "낙타일까요, 펭귄일까요? 한쪽의 근거는 대부분 왼쪽에, 다른 쪽의 근거는 대부분 오른쪽에 있습니다.",
+    "finding_sides": "낙타일까요, 개일까요? 한쪽의 근거는 대부분 왼쪽에, 다른 쪽의 근거는 대부분 오른쪽에 있습니다.",
 }
 
 # A "?" beside a word: the word, and what it means.
@@ -825,13 +825,13 @@ INSIDE = {
 
 EXAMPLES = {
     "koala": "코알라",
-    "lion": "사자",
+    "camel": "낙타",
     "goldfish": "금붕어",
     "espresso": "에스프레소",
-    "bear": "불곰",
+    "lemon": "레몬",
     "penguin": "왕펭귄",
     "shepherd": "저먼 셰퍼드",
-    "camel-and-penguin": "낙타와 펭귄",
+    "camel-and-shepherd": "낙타와 저먼 셰퍼드",
     "digit-two": "이",
     "digit-three": "삼",
     "digit-four": "사",
