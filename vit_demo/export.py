@@ -18,6 +18,8 @@ from vit_demo.explain import Explanation
 from vit_demo.map_settings import PLAIN_MAPS, MapSettings
 from vit_demo.trust.methods import random_map
 
+ANIMATION_SIDE = 480  # pixels: a frame a layer is a large file
+
 
 def shown_map(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The map that the settings ask for: (rows, cols)."""
@@ -71,7 +73,7 @@ def caption(explanation: Explanation, settings: MapSettings, layer: bool = True)
     names = {"head_rollout": "head rollout", "attention": "raw attention", "random": "random map",
              "gradient_rollout": "gradient rollout", "grad_cam": "Grad-CAM"}  # fmt: skip
     parts = [names.get(settings.map, settings.map)]
-    if settings.part == "special":
+    if settings.map == "head_rollout" and settings.part == "special":
         parts = ["what is special about this head: its rollout minus the mean of its layer"]
     if settings.is_class_map:
         parts.append(f"for {explanation.labels[explanation.label_index(settings.label)]}")
@@ -96,6 +98,7 @@ def caption(explanation: Explanation, settings: MapSettings, layer: bool = True)
             row, col = settings.query or (None, None)
             patch = "the read-out" if row is None else f"patch row {row + 1}, column {col + 1}"
             parts.append(f"{'to' if to else 'from'} {patch}")
+    parts += [f"fit {explanation.view.fit}"] * (explanation.view.fit != "crop")
     return " · ".join(parts)
 
 
@@ -104,7 +107,14 @@ def map_picture(explanation: Explanation, settings: MapSettings) -> Image.Image:
     heat = shown_map(explanation, settings)
     if settings.is_class_map and settings.is_signed:
         return class_map_picture(explanation, settings, heat)
-    return render.sheets(explanation.view.picture, heat[None], **looks(explanation, settings))[0]
+    picture = ground(explanation, settings)
+    return render.sheets(picture, heat[None], **looks(explanation, settings))[0]
+
+
+def ground(explanation: Explanation, settings: MapSettings, **size: int) -> Image.Image:
+    """What lies under the map: the picture in its own detail, or as the model saw it."""
+    view = explanation.view
+    return view.picture if settings.picture == "seen" else view.preview(**size)
 
 
 def looks(explanation: Explanation, settings: MapSettings) -> dict:
@@ -125,7 +135,7 @@ def class_map_picture(
     explanation: Explanation, settings: MapSettings, heat: Tensor | np.ndarray
 ) -> Image.Image:
     """A class map over the picture. One with a sign has its scale below, with what both sides mean."""
-    picture, smooth = explanation.view.picture, settings.smooth
+    picture, smooth = ground(explanation, settings), settings.smooth
     if not settings.is_signed:
         return render.overlay(picture, heat, colour_map=settings.colours, smooth=smooth)
     label = explanation.labels[explanation.label_index(settings.label)]
@@ -188,4 +198,5 @@ def animation(explanation: Explanation, settings: MapSettings) -> list[Image.Ima
     """One frame a layer, all on one colour scale."""
     words = f"{explanation.model_name}: {caption(explanation, settings, layer=False)}"
     options = looks(explanation, settings) | {"words": words, "layers": True}
-    return render.sheets(explanation.view.picture, maps_of_layers(explanation, settings), **options)
+    picture = ground(explanation, settings, side=ANIMATION_SIDE)
+    return render.sheets(picture, maps_of_layers(explanation, settings), **options)

@@ -1,10 +1,16 @@
 """Every word of the page exists in every language."""
 
+import ast
 import re
 
 import pytest
+from support.paths import ROOT
 
-from vit_demo.ui.texts import LANGUAGES, en
+from vit_demo.checkpoints import CheckpointError, about_embedded, load_checkpoint
+from vit_demo.image import ImageError, open_image
+from vit_demo.ui.texts import LANGUAGES, en, ko, names_in, one_sentence
+
+HANGUL = re.compile("[가-힣]")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -15,3 +21,95 @@ def test_every_text_is_translated(language, part):
     fields = re.compile(r"\{\w+\}")
     for key, text in english.items():
         assert sorted(fields.findall(text)) == sorted(fields.findall(other[key])), key
+
+
+# Korean: the labels, and what the library says
+
+
+def test_every_label_of_the_photo_model_has_a_korean_word():
+    labels = about_embedded("vit-photos")["labels"]
+    assert sorted(ko.LABELS) == sorted(labels)
+    assert len(set(ko.LABELS.values())) == len(labels)
+    assert all(
+        HANGUL.search(word) and not re.search("[A-Za-z]", word) for word in ko.LABELS.values()
+    )
+
+
+def test_korean_word_first_and_the_models_own_beside_it():
+    labels = about_embedded("vit-photos")["labels"]
+    assert names_in("lion", labels, "ko") == ("사자", "lion")
+    assert names_in("lion", labels, "en") == ("lion", "")
+    imagenet = ["lion", "tench, Tinca tinca"]  # other labels: all of a model's or none
+    assert names_in("lion", imagenet, "ko") == ("lion", "")
+    assert names_in("tench, Tinca tinca", imagenet, "ko") == ("tench", "Tinca tinca")
+
+
+SOURCES = ("image", "checkpoints/hub", "checkpoints/timm_models", "checkpoints/checkpoint",
+           "checkpoints/weights", "ui/runner", "ui/events", "ui/store", "ui/questions")  # fmt: skip
+NOT_FOR_VISITORS = ("The numbers cannot be meant.", "The download stands still.")
+
+
+def template(node: ast.expr) -> str | None:
+    """The text of a string in the source, with {} where something is filled in."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(
+            part.value if isinstance(part, ast.Constant) else "{}" for part in node.values
+        )
+    return None
+
+
+def library_sentences() -> list[str]:
+    """Every sentence in the source that is no docstring: what a visitor may be told."""
+    found = {}
+    for source in SOURCES:
+        tree = ast.parse((ROOT / "vit_demo" / f"{source}.py").read_text(encoding="utf-8"))
+        inner = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Expr):
+                inner.add(node.value)  # a docstring
+            if isinstance(node, ast.JoinedStr):
+                inner.update(node.values)  # a part of a longer one
+            text = None if node in inner else template(node) if isinstance(node, ast.expr) else None
+            if text and re.search(r"^(\{\}|[A-Z]).*\w.* .*[.]$", text) and len(text) > 15:
+                found[text] = source
+    return [text for text in found if text not in NOT_FOR_VISITORS]
+
+
+def test_sentences_of_the_library_are_found():
+    """Or the next test would find nothing missing for the wrong reason."""
+    assert "{} is a folder; choose one picture in it." in library_sentences()
+    assert any(text.startswith("{} has {} megapixels") for text in library_sentences())
+    assert len(library_sentences()) > 35
+
+
+@pytest.mark.parametrize("text", library_sentences())
+def test_the_library_speaks_korean(text):
+    given = [f"name{k}" for k in range(text.count("{}"))]
+    said = text.format(*given)
+    korean = one_sentence(ValueError(said), "ko")
+    assert HANGUL.search(korean), said
+    assert one_sentence(ValueError(said), "en") == said
+    assert not re.search(r"[{}]", korean)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (b"", "빈 파일"),
+        (b"hello", "읽을 수 있는 사진이 아닙니다"),
+        (b"\xff\xd8\xff\xe0 and no more", "손상되었거나"),
+    ],
+)
+def test_a_bad_picture_in_korean(source, words):
+    with pytest.raises(ImageError) as error:
+        open_image(source)
+    assert words in one_sentence(error.value, "ko")
+
+
+def test_a_model_that_is_no_plain_vit_in_korean():
+    with pytest.raises(CheckpointError) as error:
+        load_checkpoint("swin_tiny_patch4_window7_224.ms_in1k")
+    said = one_sentence(error.value, "ko")
+    assert said.startswith("swin_tiny_patch4_window7_224.ms_in1k 모델은") and "Swin" in said

@@ -10,7 +10,7 @@ from vit_demo.map_settings import CHOICES, CLASS_MAPS, FITS, FUSIONS, PLAIN_MAPS
 from vit_demo.validate import json_text
 
 OF_ONE = ("map", "layer", "head", "query", "minus", "direction", "part", "fusion", "residual",
-          "discard", "below", "opacity", "smooth", "scale")  # fmt: skip
+          "discard", "below", "picture", "opacity", "smooth", "scale")  # fmt: skip
 OF_MANY = ("maps", "resume", "batch_size", "workers")
 MOST_ERRORS = 10  # that are printed; the report has them all
 
@@ -49,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--discard", type=float, default=0.0, help="share of weak links dropped (0)")
     add("--below", default="mean", choices=("mean", "same"),
         help="below a head: the mean of the heads, or the head of the same number")  # fmt: skip
+    add("--picture", default="own", choices=CHOICES["picture"],
+        help="under --map: yours, or as the model saw it (own)")  # fmt: skip
     add("--opacity", type=float, default=0.55, help="of --map over the picture (0.55)")
     add("--smooth", action="store_true", help="interpolate between the patches")
     add("--scale", default="shared", choices=("shared", "own"),
@@ -145,6 +147,7 @@ def explain_one(args: argparse.Namespace) -> None:
         part=args.part,
         residual=args.residual,
         discard=args.discard,
+        picture=args.picture,
         opacity=args.opacity,
         smooth=args.smooth,
         colours=args.colours,

@@ -24,6 +24,7 @@ from vit_demo.ui.html import (
     EXAMPLES,
     answer_html,
     bar_value,
+    image_of,
     model_html,
     picture_value,
     strip_html,
@@ -97,7 +98,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
                 job.result()
             news = {}
         except (CheckpointError, ValueError) as error:
-            news, model = cannot_be_had(model, one_sentence(error), kept), kept
+            news, model = cannot_be_had(model, str(error), kept), kept
         except Exception:
             log.exception("loading %s", model)
             news, model = cannot_be_had(model, "", kept), kept
@@ -128,7 +129,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             id = server.explain(file, ready, fit, example)
             explanation = server.store.get(id)
         except (ImageError, CheckpointError, ValueError) as error:
-            sentence = one_sentence(error)
+            sentence = one_sentence(error, language)
         except Exception:
             log.exception("looking at a picture")
             sentence = text["failed"]
@@ -140,7 +141,10 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             contents = {
                 ui.contents[name]: tab.value(server, id, explanation) for name, tab in TABS.items()
             }
-            contents[ui.contents["explore"]] |= {"example": example}
+            contents[ui.contents["explore"]] |= {
+                "example": example,
+                "image": image_of(shown),
+            }
             if settings:
                 contents[ui.contents["explore"]] |= {"state": settings}
             return {
@@ -234,8 +238,10 @@ def cannot_be_had(model: str, reason: str, kept: str) -> dict:
         text = words(language)
         if "hub cannot be reached" in reason:
             sentence = text["hub"].format(name=model)
+        elif reason:
+            sentence = one_sentence(reason, language)
         else:
-            sentence = reason or text["failed_model"].format(name=model)
+            sentence = text["failed_model"].format(name=model)
         says[language] = f"{sentence} {text['model_kept'].format(kept=kept)}"
     return {"says": says, "failed": True}
 

@@ -21,7 +21,7 @@ from vit_demo.findings import FINDINGS, Finding
 from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, SCHEMA
 from vit_demo.ui.payload import class_maps, payload
 from vit_demo.ui.static import joined, mount_script, read_static
-from vit_demo.ui.texts import EXPLORER_TEXTS, GLOSSARY
+from vit_demo.ui.texts import EXPLORER_TEXTS, GLOSSARY, LABELS
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -35,9 +35,10 @@ def make_explorer(
 ) -> "gr.HTML":
     """The explorer as a Gradio component.
 
-    Its value is None (nothing to see yet) or {"id": ..., "url": ..., "example": ..., "state": {...}}:
+    Its value is None (nothing to see yet) or {"id": ..., "url": ..., "example": ..., "image": ...,
+    "state": {...}}:
     the browser fetches `url`, where the server put a `payload`, and starts with `state`, if that is
-    given; `example` is the picture's name, if it is one of ours.
+    given; `example` is the picture's name, if it is one of ours, `image` its file, for copied code.
     `fetch_query({"id": ..., "query": [row, column] or None})` returns {"data": base64 of
     `query_rows`} or {"error": message}; it is asked for lean payloads only.
     `fetch_classes({"id": ..., "labels": [...]})` returns {"classes": `class_maps`} or the error.
@@ -113,6 +114,7 @@ def setup() -> str:
     given = {
         "css": read_static("explorer/explorer.css") + read_static("glossary.css"),
         "texts": EXPLORER_TEXTS,
+        "labels": LABELS,
         "glossary": GLOSSARY,
         "colours": colours,
         "schema": SCHEMA,

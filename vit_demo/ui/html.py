@@ -121,7 +121,8 @@ def bar_value(explanation: Explanation | None, url: str, language: str) -> dict 
     if not explanation.labels:
         return {"url": url, "label": words(language)["answer_maps"], "percent": ""}
     first = explanation.top(1)[0]
-    label, percent = first.label.partition(",")[0], f"{100 * first.probability:.1f}\u2009%"
+    label, _ = names_in(first.label, explanation.labels, language)
+    percent = f"{100 * first.probability:.1f}\u2009%"
     return {"url": url, "label": label, "percent": percent}
 
 
@@ -240,10 +241,11 @@ def card(title: str, body: str) -> str:
     return f"<h2>{escape(title)}</h2>{body}"
 
 
-def about_html(language: str) -> str:
+def about_html(language: str, minutes: float) -> str:
+    """Of the project; `minutes` is how long uploads are kept."""
     text = words(language)
     cite = f"<details><summary>{escape(text['cite'])}</summary><pre>{CITATION}</pre></details>"
-    return card(text["about_title"], text["about"] + cite)
+    return card(text["about_title"], text["about"].format(minutes=f"{minutes:g}") + cite)
 
 
 def header_html(language: str) -> str:

@@ -186,7 +186,7 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 server_functions=[ask.files_on_demand(server)],
                 elem_id="take",
             )
-            ui.about = HTML(about_html("en"), elem_id="about")
+            ui.about = HTML(about_html("en", server.folder.keep / 60), elem_id="about")
     return ui
 
 
@@ -255,7 +255,7 @@ def speak(
         **{content: gr.update(language=language) for content in ui.contents.values()},
         ui.what: card(text["what_title"], text["what"]),
         ui.take: take_html(shown, language),
-        ui.about: about_html(language),
+        ui.about: about_html(language, server.folder.keep / 60),
         ui.status: gr.update(text=look_words(language)),
         ui.message: gr.update(value="", text=message_words(language)),
         ui.picture: gr.update(text=picture_words(language)),

@@ -146,6 +146,8 @@ def work(server: Server, request: dict) -> Iterator[dict]:
         for news in watching:
             if news.get("error", "") is None:
                 news = {"error": text["failed_answer"]}
+            elif "error" in news:
+                news = {"error": one_sentence(news["error"], request.get("language"))}
             yield {"run": run, **news}
     finally:
         watching.close()

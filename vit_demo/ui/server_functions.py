@@ -42,7 +42,7 @@ def answering(server: Server, question: Question) -> Callable[[dict], dict]:
             with BUSY:
                 return question(explanation, request)
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            return {"error": one_sentence(error)}
+            return {"error": one_sentence(error, language(request))}
         except Exception:
             log.exception("answering %s", question.__name__)
             return {"error": text["failed_answer"]}

@@ -98,6 +98,15 @@ export function mirrorToasts(then) {
   });
 }
 
+/** Let Gradio's own words (the footer, the API page) be in the page's language. Its module `core` is
+ * loaded already, under a name with a hash; without it (another build of Gradio) they stay as they are.
+ * @param {string} language */
+export async function speakGradio(language) {
+  const loaded = performance.getEntriesByType("resource").map(({ name }) => name);
+  const core = loaded.find((name) => /\/assets\/core-[\w-]+\.js$/.test(name));
+  if (core) (await import(core)).changeLocale?.(language);
+}
+
 /** Call when Gradio changes between light and dark: the class `dark` of the body.
  * @param {() => void} then */
 export function onTheme(then) {

@@ -54,6 +54,7 @@ interface Setup {
   glossary: Glossary;
   findings: Record<string, FindingLink[]>; // of each model that has some
   texts: Record<string, Texts>;
+  labels?: Record<string, Texts>; // of each language that has its own
   colours: Record<string, string>;
   schema: Schema;
 }
@@ -185,6 +186,7 @@ interface Explorer {
   root: ExplorerRoot;
   id: string;
   texts: Record<string, Texts>;
+  labels: Record<string, Texts>;
   words: Texts;
   tables: Record<string, ColourTable>;
   ui: Elements;
@@ -194,6 +196,7 @@ interface Explorer {
   openExample: MountOptions["openExample"] | null;
   findingsOf: Setup["findings"];
   example: string | null;
+  image: string;
   classes: Map<number, KnownClass>;
   lastPlain: string;
   trouble: string;
@@ -235,7 +238,7 @@ interface ExplorerHandle {
     buffer: ArrayBuffer,
     changes?: Partial<State>,
     classes?: Record<string, ClassMaps>,
-    example?: string | null,
+    file?: Pick<ExplorerValue, "example" | "image">,
   ) => Promise<void>;
   clear: (text?: string) => void;
   set: Explorer["set"];
@@ -259,6 +262,7 @@ type ExplorerValue = {
   id?: string;
   url?: string;
   example?: string | null;
+  image?: string;
   state?: Partial<State> | null;
 };
 

@@ -1,6 +1,8 @@
 """Every word on the page, one language a file."""
 
+import re
 from collections.abc import Sequence
+from functools import cache
 
 from vit_demo.ui.texts import en, ko
 
@@ -14,6 +16,7 @@ GLOSSARY = {
     }
     for name, language in LANGUAGES.items()
 }
+LABELS = {name: language.LABELS for name, language in LANGUAGES.items() if language.LABELS}
 TRUST_TEXTS = {name: language.TRUST for name, language in LANGUAGES.items()}
 
 CITATION = """@inproceedings{dosovitskiy2021image,
@@ -49,6 +52,20 @@ def language_of(wanted: str | None) -> str:
     return "ko" if (wanted or "").lower().startswith("ko") else "en"
 
 
-def one_sentence(error: Exception) -> str:
-    """What the library says about an error, on one line."""
-    return " ".join(str(error).split())
+def one_sentence(error: Exception | str, language: str | None = "en") -> str:
+    """What the library says about an error, on one line, in the visitor's language."""
+    said = " ".join(str(error).split())
+    for pattern, sentence in sentences(language_of(language)):
+        found = pattern.fullmatch(said)
+        if found:
+            return sentence.format(*found.groups())
+    return said
+
+
+@cache
+def sentences(language: str) -> list[tuple[re.Pattern, str]]:
+    """The library's sentences as patterns, each with its translation."""
+    known = LANGUAGES.get(language, en).ERRORS
+    return [
+        (re.compile(re.escape(said).replace(r"\{\}", "(.+?)")), own) for said, own in known.items()
+    ]

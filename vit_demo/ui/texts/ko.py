@@ -1,13 +1,14 @@
 """Every word of the page in Korean. `{name}` is filled in where it is shown."""
 
+from vit_demo.ui.texts.errors_ko import ERRORS  # noqa: F401
 from vit_demo.ui.texts.labels_ko import LABELS  # noqa: F401
 
 PAGE = {
     "pitch": "비전 트랜스포머가 사진을 어떻게 보는지 직접 확인해 보세요.",
     "models_label": "모델: 고르거나 이름의 일부를 입력하세요 (timm 이름도 됩니다)",
     "models_search": "timm의 모든 모델에서 찾는 중 …",
-    "models_none": "그런 이름의 쓸 수 있는 모델이 없습니다. Enter를 누르면 이유를 알려 줍니다.",
-    "models_many": "같은 이름의 모델이 {count}개 있습니다. 하나를 눌러 고르세요.",
+    "models_none": "여기서 쓸 수 있는 모델 가운데 그런 이름은 없습니다. Enter를 누르면 이유를 알려 줍니다.",
+    "models_many": "이름이 맞는 모델이 {count}개 있습니다. 하나를 눌러 고르세요.",
     "models_more": "{count}개가 더 있습니다. 이름을 더 입력해 보세요.",
     "model_here": "{size}, 바로 사용",
     "model_download": "{size} 다운로드 필요",
@@ -15,13 +16,13 @@ PAGE = {
     "family_embedded": "내장",
     "family_file": "파일",
     "family_imagenet": "ImageNet",
-    "family_distilled": "증류",
+    "family_distilled": "Distilled",
     "family_deit3": "DeiT-III",
     "family_registers": "레지스터",
     "family_maps": "맵 전용",
     "embedded_photos": "사진, 레이블 {count}개",
     "embedded_digits": "숫자",
-    "knows": "{count}가지를 구별: {first} … {last}",
+    "knows": "{count}가지: {first} … {last}",
     "knows_all": "이 모델이 아는 모든 레이블",
     "knows_none": "레이블 없음, 맵 전용",
     "model_size": "레이어 {layers}개 × 헤드 {heads}개",
@@ -35,13 +36,13 @@ PAGE = {
     "link_done": "링크를 복사했습니다",
     "link_upload": "링크를 복사했습니다. 모델과 설정만 담기며, 올린 사진은 담기지 않습니다.",
     "step_picture": "사진",
-    "step_answer": "답",
+    "step_answer": "예측",
     "tabs": "사진을 보는 여러 방법",
     "tab_explore": "탐색",
     "tab_inside": "내부",
     "tab_trust": "검증",
     "title_explore": "각 헤드는 어디를 보았을까요?",
-    "title_inside": "모델은 어떻게 답에 이를까요?",
+    "title_inside": "모델은 어떻게 예측에 이를까요?",
     "title_trust": "이 맵을 믿어도 될까요?",
     "picture": "내 사진",
     "drop": "사진을 아무 데나 끌어다 놓거나 붙여넣거나,\n여기를 눌러 고르세요",
@@ -73,10 +74,10 @@ PAGE = {
     "about_pad": "모델은 여백을 더한 사진 전체를 보았습니다.",
     "about_stretch": "모델은 자기 모양에 맞게 눌린 사진 전체를 보았습니다.",
     "about_native": "모델은 원래 비율의 사진 전체를 {rows} × {cols} 격자로 보았습니다.",
-    "answer_empty": "1단계에서 사진을 고르면 여기에 답이 나타납니다.",
+    "answer_empty": "1단계에서 사진을 고르면 여기에 예측이 나타납니다.",
     "answer_maps": "이 모델에는 레이블이 없습니다. 어텐션 맵을 보기 위한 모델입니다.",
-    "answer_title": "가장 가능성이 높은 레이블 열 개",
-    "answer_hint": "왜 이 레이블일까요? 눌러 보세요. 다른 레이블 옆의 −를 누르면 그만큼 뺍니다.",
+    "answer_title": "확률이 가장 높은 레이블 10개",
+    "answer_hint": "왜 이 레이블일까요? 눌러 보세요. 다른 레이블 옆의 −를 누르면 그 레이블의 맵을 뺍니다.",
     "answer_why": "왜 이 레이블일까요?",
     "answer_less": "이 레이블 빼기",
     "search": "검색한 레이블",
@@ -87,39 +88,41 @@ PAGE = {
     "downloading": "{name} 다운로드 중: {size} 중 {percent} %",
     "kept": "이전 결과는 그대로 남아 있습니다.",
     "failed_model": "{name} 모델을 불러오지 못했습니다.",
-    "hub": "모델 허브에 연결할 수 없어 {name} 모델을 내려받지 못했습니다.",
-    "model_kept": "{kept} 모델을 계속 씁니다.",
+    "hub": "모델 허브에 연결할 수 없어 {name} 모델을 다운로드하지 못했습니다.",
+    "model_kept": "{kept} 모델을 계속 사용합니다.",
     "failed": "1단계에서 문제가 생겼습니다. 다시 시도하거나 다른 사진을 골라 주세요.",
     "script_failed": "이 부분을 불러오지 못했습니다. 페이지를 새로고침해 주세요.",
     "failed_answer": "문제가 생겼습니다. 다시 시도하거나 1단계에서 사진을 다시 골라 주세요.",
     "gone": "이 사진은 서버에 더 이상 없습니다. 1단계에서 다시 골라 주세요.",
     "what_title": "지금 무엇을 보고 있나요?",
-    "what": """<p>비전 트랜스포머는 사진을 정사각형 패치로 자릅니다. 층마다 모든 패치와 답을 담을
-<b>클래스 토큰</b>이 서로를 바라보며 정보를 가져옵니다. <b>각각에서 얼마나 가져오는지가 바로
-어텐션입니다.</b> 여러 헤드가 저마다의 방식으로 이 일을 나란히 합니다.</p>
-<p><b>밝은 패치</b>가 헤드가 본 곳입니다. <b>헤드 벽</b>은 모든 헤드를 한눈에 보여 줍니다. 한 줄이
-한 층이고 맨 위가 마지막 층입니다. 하나를 누르면 크게 볼 수 있고, 패치를 가리키면 그 패치가 보는 곳을
-볼 수 있습니다.</p>
-<p><b>헤드 롤아웃</b>은 한 헤드의 어텐션을 모든 층을 거쳐 픽셀까지 따라가고, <b>롤아웃</b>은 헤드
-평균으로 그렇게 하며, <b>원본 어텐션</b>은 한 층만 보여 줍니다. 맵은 정보가 어디에서 왔는지를 보여 줄
-뿐, 모델이 왜 그렇게 판단했는지를 증명하지는 않습니다.</p>
-<p><b>왜 이 레이블일까요?</b> 2단계에서 눌러 보세요. <b>맵이 참인지</b>는 검증 탭에서 시험합니다.</p>""",
-    "take_title": "가져가기",
-    "take": "파일은 탐색 탭에서 설정한 화면을 따릅니다.",
+    "what": """<p>Vision Transformer는 사진을 정사각형 패치로 자릅니다. 레이어마다 모든 패치와, 예측을 담당할
+<b>클래스 토큰</b>이 서로를 보며 정보를 가져옵니다. <b>각각에서 얼마나 가져오는지가 어텐션입니다.</b>
+여러 헤드가 저마다의 방식으로 이 일을 동시에 합니다.</p>
+<p><b>밝은 패치</b>가 헤드가 본 곳입니다. <b>모든 헤드 한눈에 보기</b>에서 한 행은 한 레이어이고 맨 위가
+마지막 레이어입니다. 하나를 누르면 크게 볼 수 있고, 패치를 가리키면 그 패치가 보는 곳이 나타납니다.</p>
+<p><b>헤드 롤아웃</b>은 한 헤드의 어텐션을 모든 레이어를 거쳐 픽셀까지 따라가고, <b>롤아웃</b>은 헤드
+평균으로 그렇게 하며, <b>raw 어텐션</b>은 한 레이어만 보여 줍니다. 맵은 정보가 어디에서 왔는지를 보여 줄
+뿐, 모델이 왜 그렇게 예측했는지를 증명하지는 않습니다.</p>
+<p><b>왜 이 레이블일까요?</b> 2단계에서 눌러 보세요. <b>맵을 믿어도 되는지</b>는 검증 탭에서 확인합니다.</p>""",
+    "take_title": "내보내기",
+    "take": "파일에는 지금 탐색 탭에 보이는 화면이 그대로 담깁니다.",
     "take_npz": "맵 (.npz)",
     "take_json": "설명 (.json)",
     "take_gif": "애니메이션 (.gif)",
     "take_webp": "애니메이션 (.webp)",
-    "take_html": "탐색기 페이지 (.html)",
+    "take_html": "탐색기 (.html 파일 하나)",
     "take_busy": "준비하는 중…",
     "take_done": "{name} 저장됨",
     "take_failed": "파일을 만들지 못했습니다. 사진을 다시 고른 뒤 시도해 주세요.",
-    "take_still": "클래스 맵은 모든 층을 한꺼번에 거치므로 재생할 것이 없습니다.",
-    "take_code": "파이썬이나 명령줄에서도 똑같이 할 수 있습니다:",
+    "take_still": "클래스 맵은 모든 레이어를 한꺼번에 거치므로 재생할 것이 없습니다.",
+    "take_code": "명령줄에서 같은 맵 만들기:",
     "about_title": "소개",
     "about": """<p>모델은 읽기 쉬운 파일 하나에 처음부터 새로 작성했고, timm의 가중치가 변환 없이 그대로
-들어갑니다. 순전파는 한 번만 하고 이후의 모든 질문은 그 기록으로 답합니다. 층, 헤드, 패치는 브라우저
-안에서 바뀝니다. 사진은 이 서버의 메모리에만 있다가 새 사진이 오면 사라집니다.</p>
+들어갑니다. forward는 한 번만 하고 이후의 모든 질문은 그 기록으로 답합니다. 레이어, 헤드, 패치는 브라우저
+안에서 바뀝니다.</p>
+<p>사진은 이 서버로만 보내집니다. 올린 파일은 서버의 디스크에 {minutes}분 동안 보관되고, 그보다 오래된 파일은
+다음 사진이 올 때 지워집니다. 이어지는 질문에 답하는 데 필요한 것(숫자와 줄인 사진)은 새 사진들에 밀려날 때까지
+메모리와 디스크에 남습니다. 서버를 끄면 모두 지워집니다.</p>
 <p>논문: A. Dosovitskiy et al., <cite>An Image is Worth 16x16 Words: Transformers for Image
 Recognition at Scale</cite>, ICLR 2021, <a href="https://arxiv.org/abs/2010.11929">arXiv:2010.11929</a>.
 롤아웃: S. Abnar and W. Zuidema, <cite>Quantifying Attention Flow in Transformers</cite>, ACL 2020,
@@ -205,6 +208,8 @@ EXPLORER = {
     "peek": "사진만",
     "png": "PNG",
     "png_hint": "지금 보이는 화면을 그림으로 내려받기",
+    "sheet_fit": "이미지 맞춤: {fit}",
+    "sheet_rollout": ", residual 비중 {residual}, 버린 비율 {discard}.",
     "python": "Python 복사",
     "python_hint": "이 화면을 만드는 Python 코드 복사",
     "copied": "복사했습니다",
@@ -288,7 +293,7 @@ EXPLORER = {
     "findings": "이 모델에서 볼 수 있는 것",
     "finding_edges": "{layer}번 레이어 {head}번 헤드는 경계를 따라갑니다. 밝기가 바뀌는 곳을 봅니다.",
     "finding_smooth": "{layer}번 레이어 {head}번 헤드는 반대로 변화가 없는 매끈한 곳을 봅니다.",
-    "finding_neighbours": "{layer}번 레이어는 가까운 곳을 봅니다. 패치 자신과 바로 옆 패치들이 우연보다 두 배 넘게 "
+    "finding_neighbours": "{layer}번 레이어는 가까운 곳을 봅니다. 패치 자신과 바로 옆 패치들이 고르게 볼 때의 두 배 넘게 "
     "받습니다.",
     "finding_sides": "낙타일까요, 개일까요? 한쪽의 근거는 대부분 왼쪽에, 다른 쪽의 근거는 대부분 오른쪽에 있습니다.",
 }
@@ -334,22 +339,20 @@ GLOSSARY = {
 }
 
 TRUST = {
-    "empty": "1단계에서 사진을 고르면 여기에서 맵을 시험해 볼 수 있습니다.",
-    "headless": "이 모델에는 클래스가 없어 “왜 이 레이블인가?”를 물을 수 없고 맵을 시험할 기준도 "
-    "없습니다. 맨 위에서 DeiT처럼 레이블이 있는 모델을 골라 주세요.",
-    "lead": "보기 좋은 맵도 틀릴 수 있습니다. 여기서는 각 방법이 무언가를 안다는 것을 보여야 합니다.",
-    "failed": "잘되지 않았습니다. 다시 시도해 주세요.",
+    "empty": "1단계에서 사진을 고르면 여기에서 맵을 검증할 수 있습니다.",
+    "headless": "이 모델에는 클래스가 없어 “왜 이 레이블인가?”를 물을 수 없고 맵을 검증할 기준도 없습니다. 맨 위에서 DeiT처럼 레이블이 있는 모델을 골라 주세요.",
+    "lead": "그럴듯해 보이는 맵도 틀릴 수 있습니다. 방법마다 정말 무언가를 알고 있는지 검증합니다.",
+    "failed": "실패했습니다. 다시 시도해 주세요.",
     "waiting": "차례를 기다리는 중 …",
     "running": "{percent} %",
     "cancel": "취소",
     "cancelled": "취소했습니다.",
-    "strip_title": "일곱 가지 방법, 하나의 레이블",
-    "strip_about": "각 방법이 “{label}”에 대해 표시한 곳입니다. 누르면 곡선이 나오고, 탐색 탭에도 그 맵이 나타납니다.",
-    "strip_rule": "색의 규칙은 모두 같습니다. 각 맵에서 가장 적게 표시된 패치가 어둡고 가장 많이 표시된 "
-    "패치가 밝습니다. 기여도에는 부호가 있어, 빨강은 레이블을 뒷받침하고 파랑은 반대합니다.",
+    "strip_title": "레이블 하나, 일곱 가지 방법",
+    "strip_about": "각 방법이 “{label}”에 대해 강조한 패치입니다. 누르면 곡선이 나오고, 탐색 탭에도 그 맵이 나타납니다.",
+    "strip_rule": "색의 규칙은 모두 같습니다. 맵마다 가장 덜 강조된 패치가 어둡고 가장 강조된 패치가 밝습니다. 기여도에는 부호가 있어, 빨강은 레이블을 뒷받침하고 파랑은 반대합니다.",
     "method": "방법",
     "method_shown": "지금 탐색 탭의 맵",
-    "method_raw": "원본 어텐션",
+    "method_raw": "raw 어텐션",
     "method_rollout": "롤아웃",
     "method_gradient_rollout": "그래디언트 롤아웃",
     "method_contribution": "기여도",
@@ -357,42 +360,39 @@ TRUST = {
     "method_grad_cam": "Grad-CAM",
     "method_random": "무작위 맵",
     "about_shown": "지금 탐색 탭에 보이는 맵",
-    "about_raw": "마지막 층의 어텐션, 헤드 평균. 모든 레이블에서 같습니다",
-    "about_rollout": "모든 층을 거친 어텐션. 모든 레이블에서 같습니다",
+    "about_raw": "마지막 레이어의 어텐션, 헤드 평균. 어느 레이블이든 같습니다",
+    "about_rollout": "모든 레이어를 거친 어텐션. 어느 레이블이든 같습니다",
     "about_gradient_rollout": "이 레이블을 뒷받침하는 어텐션만 따라간 롤아웃",
-    "about_contribution": "각 패치가 모든 층에서 이 레이블의 log p에 더하거나 뺀 값",
-    "about_relevance": "그래디언트로 가중한 어텐션을 모든 층에 걸쳐 모은 것",
-    "about_grad_cam": "그래디언트로 헤드에 가중치를 준 마지막 층의 어텐션",
-    "about_random": "우연. 다른 맵은 모두 이것을 넘어야 합니다",
-    "remove": "패치를 없애는 방법",
-    "remove_tokens": "빼기",
-    "remove_black": "검게",
-    "remove_blur": "흐리게",
-    "remove_tokens_hint": "없앤 패치는 빠집니다. 모델은 그 패치를 보지 못합니다.",
-    "remove_black_hint": "없앤 패치는 검게 칠합니다.",
-    "remove_blur_hint": "없앤 패치는 흐리게 합니다.",
-    "check_all": "일곱 가지 모두 시험",
-    "check_one": "탐색 탭의 맵만 시험",
-    "verdict_much_better": "우연보다 훨씬 나음",
-    "verdict_better": "우연보다 나음",
-    "verdict_chance": "우연과 다르지 않음",
-    "verdict_worse": "우연보다 못함",
-    "verdict_empty": "맵이 정한 순서와 무작위 순서로 패치를 하나씩 없앱니다. 맵의 순서에서 레이블이 더 "
-    "빨리 낮아지면 그 맵은 참입니다. “일곱 가지 모두 시험”을 눌러 보세요.",
-    "sentence_much_better": "맵이 표시한 곳을 없애면 '{label}'이(가) 우연보다 훨씬 빨리 낮아집니다.",
-    "sentence_better": "맵이 표시한 곳을 없애면 '{label}'이(가) 우연보다 빨리 낮아집니다.",
-    "sentence_chance": "우연과 다르지 않습니다. 여기서는 이 맵을 믿지 마세요.",
-    "sentence_worse": "맵이 표시한 곳을 없애면 '{label}'이(가) 우연보다 느리게 낮아집니다. 여기서 이 "
-    "맵은 엉뚱한 곳을 가리킵니다.",
-    "score_is": "점수 {score}: 두 곡선 사이 넓이의 절반입니다. 우연만으로는 ±{band} 안에 머뭅니다.",
+    "about_contribution": "각 패치가 모든 레이어에서 이 레이블의 log p에 더하거나 뺀 값",
+    "about_relevance": "그래디언트로 가중한 어텐션을 모든 레이어에 걸쳐 모은 것",
+    "about_grad_cam": "그래디언트로 헤드에 가중치를 준 마지막 레이어의 어텐션",
+    "about_random": "무작위. 다른 맵은 모두 이보다 나아야 합니다",
+    "remove": "패치를 제거하는 방법",
+    "remove_tokens": "토큰 빼기",
+    "remove_black": "검게 칠하기",
+    "remove_blur": "흐리게 하기",
+    "remove_tokens_hint": "제거한 패치의 토큰을 빼므로 모델은 그 패치를 보지 못합니다.",
+    "remove_black_hint": "제거한 패치를 검게 칠합니다.",
+    "remove_blur_hint": "제거한 패치를 흐리게 합니다.",
+    "check_all": "일곱 가지 모두 검증",
+    "check_one": "탐색 탭의 맵만 검증",
+    "verdict_much_better": "무작위보다 훨씬 나음",
+    "verdict_better": "무작위보다 나음",
+    "verdict_chance": "무작위와 다르지 않음",
+    "verdict_worse": "무작위보다 못함",
+    "verdict_empty": "맵이 정한 순서와 무작위 순서로 패치를 제거합니다. 맵의 순서에서 레이블의 확률이 더 빨리 떨어지면 믿을 만한 맵입니다. “일곱 가지 모두 검증”을 눌러 보세요.",
+    "sentence_much_better": "강조된 패치를 제거하면 '{label}'의 확률이 무작위보다 훨씬 빨리 떨어집니다.",
+    "sentence_better": "강조된 패치를 제거하면 '{label}'의 확률이 무작위보다 빨리 떨어집니다.",
+    "sentence_chance": "무작위와 다르지 않습니다. 여기서는 이 맵을 믿지 마세요.",
+    "sentence_worse": "강조된 패치를 제거하면 '{label}'의 확률이 무작위보다 느리게 떨어집니다. 여기서 이 맵은 엉뚱한 곳을 가리킵니다.",
+    "score_is": "점수 {score}: 두 곡선 사이 넓이의 절반입니다. 무작위 순서만으로는 ±{band}를 벗어나지 않습니다.",
     "axis_x": "남은 패치",
     "axis_y": "“{label}”의 확률",
-    "curve_insertion": "가장 많이 표시된 패치만 남김 (높을수록 좋음)",
-    "curve_deletion": "가장 많이 표시된 패치를 없앰 (낮을수록 좋음)",
+    "curve_insertion": "가장 강조된 패치부터 남김 (높을수록 좋음)",
+    "curve_deletion": "가장 강조된 패치부터 제거 (낮을수록 좋음)",
     "curve_band": "무작위 순서 {orders}개와 그 평균",
     "random_title": "맵이 모델에 따라 달라질까요?",
-    "random_about": "모델의 블록을 위에서부터 하나씩 무작위로 바꿉니다. 그래도 그대로인 맵은 모델이 배운 "
-    "것을 보여 주지 않습니다.",
+    "random_about": "모델의 블록을 위에서부터 하나씩 무작위 가중치로 바꿉니다. 그래도 그대로인 맵은 모델이 학습한 것을 보여 주지 않습니다.",
     "randomise": "블록을 무작위로 바꾸기",
     "random_none": "실제 모델",
     "random_some": "{count}개 무작위",
@@ -402,24 +402,21 @@ TRUST = {
     "random_empty": "아직 해 보지 않았습니다.",
     "random_passed": "통과: 가중치를 무작위로 바꾸면 맵이 달라집니다(순위 상관 {correlation}). 이 맵은 "
     "모델에 따라 달라집니다.",
-    "random_failed": "실패: 가중치를 무작위로 바꾸어도 맵이 거의 그대로입니다(순위 상관 {correlation}). "
-    "모델이 배운 것을 보여 주지 않습니다.",
+    "random_failed": "실패: 가중치를 무작위로 바꾸어도 맵이 거의 그대로입니다(순위 상관 {correlation}). 모델이 학습한 것을 보여 주지 않습니다.",
     "knock_title": "없으면 어떻게 될까요?",
-    "knock_about": "헤드나 층 전체를 끄거나 패치를 칠해 가리고 답이 어떻게 바뀌는지 보세요.",
+    "knock_about": "헤드나 레이어 전체를 끄거나 패치를 가려 보고 예측이 어떻게 바뀌는지 보세요.",
     "heads_title": "헤드",
-    "heads_label": "헤드: 행은 층이고 맨 위가 마지막 층입니다. 화살표 키로 옮기고 Enter로 끄고 켭니다.",
-    "heads_hint": "헤드를 누르면 꺼집니다. 왼쪽 번호를 누르면 그 층 전체가 꺼집니다.",
-    "head_is_on": "{layer}층 {head}번 헤드: 켜짐",
-    "head_is_off": "{layer}층 {head}번 헤드: 꺼짐",
-    "layer_is_on": "{layer}층의 모든 헤드: 켜짐",
-    "layer_is_off": "{layer}층의 모든 헤드: 꺼짐",
+    "heads_label": "헤드: 행은 레이어이고 맨 위가 마지막 레이어입니다. 화살표 키로 옮기고 Enter로 끄고 켭니다.",
+    "heads_hint": "헤드를 누르면 꺼집니다. 왼쪽 번호를 누르면 그 레이어 전체가 꺼집니다.",
+    "head_is_on": "{layer}번 레이어 {head}번 헤드: 켜짐",
+    "head_is_off": "{layer}번 레이어 {head}번 헤드: 꺼짐",
+    "layer_is_on": "{layer}번 레이어의 모든 헤드: 켜짐",
+    "layer_is_off": "{layer}번 레이어의 모든 헤드: 꺼짐",
     "layer_short": "{layer}",
-    "head_change": "{layer}층 {head}번 헤드: 없으면 “{label}”이(가) {before}에서 {after}로 바뀝니다"
-    "({change}포인트).",
+    "head_change": "{layer}번 레이어 {head}번 헤드: 없으면 “{label}”의 확률이 {before}에서 {after}로 바뀝니다({change}%p).",
     "wall": "어떤 헤드가 중요할까요? 하나씩 꺼 보기",
-    "wall_hint": "파랑: 이 헤드가 없으면 “{label}”이(가) 낮아집니다. 빨강: 높아집니다. 헤드를 가리켜 보거나 "
-    "눌러서 꺼 보세요.",
-    "wall_scale": "“{label}”의 변화(포인트), 흰색은 변화 없음",
+    "wall_hint": "파랑: 이 헤드가 없으면 “{label}”의 확률이 떨어집니다. 빨강: 올라갑니다. 헤드를 가리켜 보거나 눌러서 꺼 보세요.",
+    "wall_scale": "“{label}” 확률의 변화(%p), 흰색은 변화 없음",
     "paint_title": "패치",
     "paint_label": "사진: 패치를 칠해 가립니다. 화살표 키로 옮겨 다니고 Enter로 칠합니다.",
     "paint_hint": "사진 위에 그리면 패치가 가려지고, 다시 그리면 돌아옵니다.",
@@ -429,10 +426,10 @@ TRUST = {
     "fill_black": "검게",
     "fill_blur": "흐리게",
     "restore": "모두 되돌리기",
-    "changes_title": "지금의 답",
-    "without_nothing": "아무것도 끄지 않았습니다. 원래의 답입니다.",
-    "without_is": "끈 것: 헤드 {heads}개, 층 {layers}개, 패치 {patches}개. 변화는 포인트입니다.",
-    "fell_out": "열 개에서 밀려난 레이블: {labels}",
+    "changes_title": "지금의 예측",
+    "without_nothing": "아무것도 끄지 않았습니다. 원래의 예측입니다.",
+    "without_is": "끈 것: 헤드 {heads}개, 레이어 {layers}개, 패치 {patches}개. 변화는 %p입니다.",
+    "fell_out": "10위 밖으로 밀려난 레이블: {labels}",
 }
 
 # 탭 '내부'. 기호는 논문과 같습니다: 토큰 N개, 폭 D, 헤드 h개, 헤드당 d, 레이어 L개.
@@ -440,17 +437,16 @@ INSIDE = {
     "empty": "1단계에서 사진을 고르면 사진이 모델을 지나는 길이 여기에 나타납니다.",
     "waiting": "사진을 불러오는 중 …",
     "failed": "숫자를 받지 못했습니다. 다시 시도해 주세요.",
-    "no_labels": "이 모델에는 레이블이 없어 물어볼 헤드도, 나누어 볼 답도 없습니다. 1~8단계는 볼 수 "
-    "있습니다. 9, 10단계는 맨 위에서 레이블이 있는 모델을 골라 주세요.",
+    "no_labels": "이 모델에는 레이블이 없어 분류 헤드도, 나누어 볼 예측도 없습니다. 1~8단계는 볼 수 있습니다. 9, 10단계는 맨 위에서 레이블이 있는 모델을 골라 주세요.",
     "pages": "열 단계 또는 모델만",
     "page_walk": "열 단계",
     "page_anatomy": "모델 해부",
-    "lead_walk": "내 사진에서 답까지 열 단계. 여기 있는 숫자는 모두 모델이 실제로 계산한 값입니다.",
+    "lead_walk": "내 사진에서 예측까지 열 단계. 여기 있는 숫자는 모두 모델이 실제로 계산한 값입니다.",
     "lead_anatomy": "사진과 상관없이 모델이 배운 것입니다.",
     "rail": "열 단계",
     "group_in": "사진에서 토큰으로",
     "group_layer": "모든 레이어에서 {layers}번 반복",
-    "group_out": "답으로",
+    "group_out": "예측으로",
     "shape": "모양",
     "becomes": "다음으로 바뀝니다",
     "back": "← 이전",
@@ -479,7 +475,7 @@ INSIDE = {
     "head_k": "헤드 {k}",
     "patch_at": "패치 {row}행 {col}열",
     "cls_token": "클래스 토큰",
-    "dist_token": "증류 토큰",
+    "dist_token": "distillation 토큰",
     "reg_token": "레지스터",
     "grid_keys": "화살표 키로 패치를 옮겨 다니고 Enter로 고릅니다.",
     "strip_keys": "화살표 키로 숫자를 옮겨 다닙니다.",
@@ -558,7 +554,7 @@ INSIDE = {
     "say_embedding": "어느 패치에도 속하지 않는 정보를 모을 토큰 {P}개를 맨 앞에 놓고, 토큰마다 학습한 위치를 "
     "더합니다. 어텐션 자체는 순서를 모르기 때문입니다.",
     "say_embedding_none": "패치마다 학습한 위치를 더합니다. 어텐션 자체는 순서를 모르기 때문입니다. 이 모델에는 "
-    "클래스 토큰이 없어 마지막에 모든 패치의 평균이 답합니다.",
+    "클래스 토큰이 없어 마지막에 모든 패치의 평균으로 예측합니다.",
     "lengths": "벡터의 길이",
     "length_patch": "패치",
     "length_position": "위치",
@@ -736,14 +732,14 @@ INSIDE = {
     "보탰을까요?",
     "caution": "조심해서 읽으세요. 답하도록 학습한 것은 마지막 레이어뿐입니다. 앞의 레이어에는 그들을 위해 만들어지지 "
     "않은 분류 헤드로 묻는 것입니다.",
-    "lens": "마지막 답의 순위",
+    "lens": "최종 예측의 순위",
     "first_after": "그때의 1위",
     "before_all": "처음",
     "after": "레이어 {layer}",
     "rank": "순위",
     "rank_is": "{label}: {rank}위, {share}",
     "legend_answer": "“{label}”",
-    "legend_random": "무작위 가중치, 자기 답 “{label}”",
+    "legend_random": "무작위 가중치, 자기 예측 “{label}”",
     "ledger": "“{label}”의 장부: 누가 로짓에 얼마를 더했나",
     "ledger_about": "행은 레이어, 열은 헤드, 그다음 편향과 MLP입니다. 빨강은 더하고 파랑은 뺍니다. 마지막 정규화의 "
     "표준편차를 이번 계산의 값으로 고정하면 로짓은 정확히 합이 됩니다.",
@@ -768,10 +764,10 @@ INSIDE = {
     "maths_layers": "o는 답하는 토큰에 헤드가 더한 것, m은 MLP가 더한 것, σ는 이번 계산에서 마지막 정규화의 표준편차, "
     "w_c는 레이블 c의 가중치입니다. 헤드는 {L} × {h}개, MLP는 {L}개입니다.",
     # 10
-    "name_answer": "답",
-    "title_answer": "답, 그리고 되돌아가기",
+    "name_answer": "예측",
+    "title_answer": "예측, 그리고 되돌아가기",
     "say_answer": "마지막 토큰에 레이블 {classes}개의 가중치를 하나씩 곱해 더하고, 소프트맥스가 그 합을 확률로 "
-    "만듭니다. 그다음 되돌아갑니다. 어느 패치가 그 답을 가져왔을까요?",
+    "만듭니다. 그다음 되돌아갑니다. 어느 패치가 그 예측을 가져왔을까요?",
     "answer_products": "특징과 레이블 가중치의 곱.",
     "logit_of": "“{label}”의 로짓: 곱 {count}개",
     "point_feature": "숫자를 가리키면 곱한 두 수가 보입니다.",
@@ -785,8 +781,8 @@ INSIDE = {
     "point_map": "패치를 가리키면 “{label}”의 log p에 얼마를 더하는지 보입니다.",
     "patch_adds": "{patch}: log p에 {value}",
     "and_back": "같은 단계를 거꾸로 걸으면 패치마다 log p의 몫이 나옵니다. 빨간 패치는 레이블을 뒷받침하고 파란 패치는 "
-    "반대합니다. 이런 맵은 틀릴 수 있으니 시험을 통과해야 합니다.",
-    "to_trust": "시험해 보기",
+    "반대합니다. 이런 맵은 틀릴 수 있으니 검증을 통과해야 합니다.",
+    "to_trust": "검증해 보기",
     "to_explore": "탐색에서 열기",
     "guess_answer": "맵에서 어떤 패치가 강하게 칠해졌습니다. 모델에 그 패치가 필요하다는 증거일까요?",
     "guess_answer_a": "그렇다, 강하면 필요한 것",

@@ -13,7 +13,7 @@ LABELS = {
     "abacus": "주판",
     "acorn": "도토리",
     "albatross": "앨버트로스",
-    "alp": "고산 봉우리",
+    "alp": "높은 산봉우리",
     "baboon": "개코원숭이",
     "backpack": "배낭",
     "banana": "바나나",
@@ -98,7 +98,7 @@ LABELS = {
     "teddy bear": "곰 인형",
     "tractor": "트랙터",
     "triumphal arch": "개선문",
-    "trolleybus": "무궤도 전차",
+    "trolleybus": "트롤리버스",
     "umbrella": "우산",
     "water tower": "급수탑",
 }

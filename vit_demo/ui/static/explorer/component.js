@@ -61,7 +61,7 @@ export function mount(element, { trigger, props, watch, server }, setup) {
       current = value;
       root.dataset.id = value.id;
       coming = {};
-      await explorer.show(buffer, value.state || {}, {}, value.example);
+      await explorer.show(buffer, value.state || {}, {}, value);
     } catch {
       if (mine === turn) explorer.clear(setup.texts[root.lang].failed);
     } finally {

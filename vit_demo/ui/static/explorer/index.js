@@ -14,7 +14,7 @@ import { fitting, isClass, isOne, isRollout, SCHEMA, useSchema } from "./state.j
 import { fillHeads, sync } from "./sync.js";
 import { sheetOf } from "./takeaway.js";
 import { drawWall, emptyWall, noTiles, prepareWall } from "./wall.js";
-import { fill } from "./words.js";
+import { fill, useLabels } from "./words.js";
 
 let serial = 0;
 
@@ -27,6 +27,7 @@ function createExplorer(
   root,
   {
     texts,
+    labels = {},
     colours,
     findings = {},
     onState = () => {},
@@ -40,6 +41,7 @@ function createExplorer(
     root,
     id: `vitx${++serial}`,
     texts,
+    labels,
     words: texts.en,
     tables: colourTables(colours),
     ui: {},
@@ -52,6 +54,7 @@ function createExplorer(
     findingsOf: findings, // each model's
     // Of one picture.
     example: null, // its name, if it is one of ours
+    image: "", // its file, for copied code
     data: null,
     maps: null,
     grounds: null,
@@ -188,8 +191,8 @@ function draw(explorer, parts) {
  * @param {ArrayBuffer} buffer
  * @param {Partial<State>} [changes]
  * @param {Record<string, ClassMaps>} [classes]
- * @param {string | null} [example] */
-async function show(explorer, buffer, changes = {}, classes = {}, example = null) {
+ * @param {Pick<ExplorerValue, "example" | "image">} [file] */
+async function show(explorer, buffer, changes = {}, classes = {}, file = {}) {
   const mine = ++explorer.load,
     data = decode(buffer),
     grounds = await groundsOf(data);
@@ -198,7 +201,8 @@ async function show(explorer, buffer, changes = {}, classes = {}, example = null
   const maps = createMaps(data),
     wish = { ...explorer.wish, ...OF_PICTURE, ...changes };
   Object.assign(explorer, {
-    example,
+    example: file.example ?? null,
+    image: file.image ?? "your-picture.jpg",
     data,
     maps,
     grounds,
@@ -209,6 +213,7 @@ async function show(explorer, buffer, changes = {}, classes = {}, example = null
     hover: null,
     cursor: null,
   });
+  useLabels(explorer);
   explorer.classes.clear();
   rememberClasses(explorer, classes);
   explorer.base.key = null;
@@ -258,6 +263,7 @@ function speak(explorer, wanted) {
     short = (name) => String(name || "").slice(0, 2);
   const found = [wanted, ...navigator.languages].map(short).find((name) => texts[name]);
   explorer.words = texts[found] ?? texts.en;
+  useLabels(explorer);
   build(explorer);
   message(explorer, data ? "" : explorer.t("empty"));
 }
@@ -281,7 +287,7 @@ export function mountExplorer(root, { css, schema, glossary, language, onTheme, 
     speak(explorer, /** @type {CustomEvent} */ (event).detail),
   );
   root.explorer = {
-    show: (buffer, changes, classes, example) => show(explorer, buffer, changes, classes, example),
+    show: (buffer, changes, classes, file) => show(explorer, buffer, changes, classes, file),
     clear: (text) => clear(explorer, text),
     set: explorer.set,
     leaveClass: () => explorer.set({ map: explorer.lastPlain }),

@@ -51,14 +51,14 @@ export function pythonCall({
 
 /** @param {Explorer} explorer */
 export function pythonOf(explorer) {
-  const { state, shown, data, maps } = explorer;
+  const { state, shown, data, maps, image } = explorer;
   const about = isClass(state) ? className(explorer) : `layer ${state.layer + 1} of ${maps.L}`;
   return [
     "import vit_demo",
     `from vit_demo import ${state.map === "random" ? "faithful, " : ""}render`,
     "",
     `classifier = vit_demo.load(${literal(data.model)})`,
-    `explanation = classifier.explain("your-picture.jpg", fit=${literal(data.fit)})`,
+    `explanation = classifier.explain(${literal(image)}, fit=${literal(data.fit)})`,
     `heat = ${pythonCall(state)}  # ${about}`,
     "picture = render.overlay(",
     `    explanation.view.${state.picture === "seen" ? "picture" : "preview()"},`,

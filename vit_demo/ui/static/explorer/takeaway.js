@@ -8,7 +8,7 @@ import { paintPicture } from "./picture.js";
 import { pythonOf } from "./python.js";
 import { drawSheet } from "./sheets.js";
 import { isClass, isOne } from "./state.js";
-import { className, percent } from "./words.js";
+import { className, percent, shortName } from "./words.js";
 
 /** @param {Explorer} explorer */
 export async function copyPython(explorer) {
@@ -43,8 +43,8 @@ export function sheetOf(explorer) {
   return drawSheet({
     size: data.picture.size,
     family: getComputedStyle(root).fontFamily,
-    title: data.model + (best ? `: ${best[0].split(",")[0]} ${percent(best[1])}` : ""),
-    words: ui.say.textContent,
+    title: data.model + (best ? `: ${shortName(best[0])} ${percent(best[1])}` : ""),
+    words: `${ui.say.textContent} ${setup(explorer)}`,
     legend: [low, high, note],
     table: tableOf(shown.settings, tables),
     drawing: (context, width, height) => {
@@ -54,17 +54,34 @@ export function sheetOf(explorer) {
   });
 }
 
+/** What the caption does not say: how the picture met the model, and how rollout was told to work.
+ * @param {Explorer} explorer */
+function setup({ data, state, t }) {
+  const rollout = !isClass(state) && state.map !== "attention";
+  const shares = { residual: percent(state.residual), discard: percent(state.discard) };
+  return t("sheet_fit", { fit: data.fit }) + (rollout ? t("sheet_rollout", shares) : ".");
+}
+
+/** A file's name that tells views apart: model, map, layer, head, who asks, fit.
+ * @param {Explorer} explorer */
+export function pngName(explorer) {
+  const { data, state } = explorer,
+    { map, layer, head, part, query, direction } = state;
+  const parts = [data.model.split(/[\\/]/).pop(), map];
+  if (part === "special") parts.push(part);
+  if (isClass(state)) parts.push(className(explorer));
+  else {
+    const to = map === "attention" && direction === "to";
+    parts.push(`layer${layer + 1}`, `head-${isOne(head) ? head + 1 : head}`);
+    if (query) parts.push(`${to ? "to" : "from"}-row${query[0] + 1}-column${query[1] + 1}`);
+    else if (to) parts.push("to-readout");
+  }
+  return `${[...parts, data.fit].join("-")}.png`.replace(/[^\p{L}\w.-]+/gu, "_");
+}
+
 /** @param {Explorer} explorer */
 export function savePng(explorer) {
-  const {
-    data,
-    state: { map, layer, head, part },
-  } = explorer;
-  const model = data.model.split(/[\\/]/).pop(),
-    which = isOne(head) ? head + 1 : head;
-  const what = isClass(explorer.state) ? className(explorer) : `layer${layer + 1}-head-${which}`;
-  const kind = part === "special" ? `${map}-special` : map;
-  const name = `${model}-${kind}-${what}.png`.replace(/[^\p{L}\w.-]+/gu, "_");
+  const name = pngName(explorer);
   sheetOf(explorer).toBlob((blob) => {
     const link = el("a", { href: URL.createObjectURL(blob), download: name });
     link.click();

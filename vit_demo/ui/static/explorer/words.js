@@ -44,9 +44,25 @@ export function askerWords({ data, state }) {
   return [...readout, ...others];
 }
 
+/** What labels are called in the visitor's language: empty, or a word for each label of the model.
+ * @type {Record<string, string>} */
+let spoken = {};
+
+/** Words for all labels of a model, or for none of them.
+ * @param {Pick<Explorer, "labels" | "words" | "texts" | "data">} given */
+export function useLabels({ labels, words, texts, data }) {
+  const [language] = Object.entries(texts).find(([, known]) => known === words);
+  const table = labels?.[language] ?? {};
+  spoken = data?.classes === Object.keys(table).length ? table : {};
+}
+
+/** All of a label's names, the visitor's own first: "사자, lion".
+ * @param {string} name */
+export const fullName = (name) => (spoken[name] ? `${spoken[name]}, ${name}` : name);
+
 /** A label in a few letters: the first of its names.
  * @param {string} name */
-export const shortName = (name) => name.split(",")[0];
+export const shortName = (name) => fullName(name).split(",")[0];
 
 /**
  * @param {Pick<Explorer, "classes" | "data">} given

@@ -3,6 +3,7 @@
 // can be subtracted from it, and any label of the model can be searched for.
 
 import { SCHEMA } from "../explorer/state.js";
+import { fullName } from "../explorer/words.js";
 import { afterRender } from "../gradio.js";
 import { closest, find } from "./dom.js";
 import { explorerId, theExplorer } from "./explorer.js";
@@ -79,11 +80,8 @@ export function mount(element, { server, watch }) {
     const made = also.map((label) => {
       const row = model.cloneNode(true),
         known = now.classes.get(label);
-      const [first, ...others] = (
-        known?.name ??
-        labels[now.data.model]?.[label] ??
-        String(label)
-      ).split(",");
+      const name = known?.name ?? labels[now.data.model]?.[label] ?? String(label);
+      const [first, ...others] = fullName(name).split(",");
       const share = known ? (100 * known.probability).toFixed(1) : "";
       row.dataset.index = label;
       row.style.setProperty("--share", `${share || 0}%`);

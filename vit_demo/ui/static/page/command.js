@@ -46,6 +46,7 @@ export function commandOf({ image, model, fit }, state, layers) {
     quote(model),
     ...unless("fit", fit, "crop"),
     ...mapFlags(state, layers),
+    ...unless("picture", state.picture, defaults.picture),
     ...unless("opacity", state.opacity, defaults.opacity),
     ...unless("colours", state.colours, defaults.colours),
     ...(state.smooth ? ["--smooth"] : []),

@@ -1,7 +1,7 @@
 // @ts-check
 // The switch between the languages.
 
-import { sendValue } from "../gradio.js";
+import { sendValue, speakGradio } from "../gradio.js";
 import { closest } from "./dom.js";
 
 /**
@@ -10,6 +10,7 @@ import { closest } from "./dom.js";
 export function mount(element, { props, trigger, watch }) {
   const show = () => {
     document.documentElement.lang = props.value;
+    speakGradio(props.value);
     for (const button of element.querySelectorAll("button"))
       button.setAttribute("aria-pressed", String(button.dataset.language === props.value));
   };

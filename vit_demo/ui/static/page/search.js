@@ -1,6 +1,7 @@
 // @ts-check
 // The search for a label: type a part of its name, walk with the arrows, Enter asks why.
 
+import { fullName } from "../explorer/words.js";
 import { closest, find } from "./dom.js";
 import { explorerId, theExplorer } from "./explorer.js";
 
@@ -33,7 +34,7 @@ export function mountSearch(element, { labels, server, choose }) {
     /** @param {boolean} start */
     const hits = (start) =>
       all
-        .map((name, index) => /** @type {[string, number]} */ ([name, index]))
+        .map((name, index) => /** @type {[string, number]} */ ([fullName(name), index]))
         .filter(([name]) => {
           const names = name
             .toLowerCase()
