@@ -51,7 +51,7 @@ def test_a_label_shows_its_map_and_goes_back(arrive, site):
     maps = [url for url in asked[before:] if "why" not in url]
     assert len(asked) >= 2 and len(maps) <= 1  # at most the strip of methods asks something new
     ask_why(page, 2)  # the same row once more: back to the maps of all classes
-    until_state(page, "s.map === 'head_rollout' && s.label === null")
+    until_state(page, "s.map === 'rollout' && s.label === null")
     assert row.get_attribute("aria-pressed") == "false"
 
 
@@ -129,7 +129,7 @@ def test_by_keyboard_alone(arrive):
     until_state(page, "s.minus !== null")
     page.locator("#explorer .vx-back").focus()
     page.keyboard.press("Enter")
-    until_state(page, "s.map === 'head_rollout'")
+    until_state(page, "s.map === 'rollout'")
 
 
 def test_link_and_files_of_a_class_map(arrive, site, visit, tmp_path):
