@@ -420,7 +420,7 @@ async function refresh(walk) {
   } catch (error) {
     if (mine !== walk.turn) return;
     root.dataset.state = "failed";
-    ui.trouble.textContent = error.message?.length > 1 ? error.message : walk.t("failed");
+    ui.trouble.textContent = error.message || walk.t("failed");
     ui.trouble.hidden = false;
   }
   /** @param {PartAnswer[]} found */
