@@ -142,7 +142,7 @@ def settings_in_link(parameters: Mapping[str, str]) -> dict:
             state[name] = [int(number) for number in value.split(",")]
         elif re.fullmatch(r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,6})?|true|false", value):
             state[name] = json.loads(value)
-        elif re.fullmatch(r"[a-z_]{1,20}", value):
+        elif value in (FUSIONS if name == "head" else CHOICES.get(name, ())):
             state[name] = value
     return state
 

@@ -155,7 +155,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("vit_demo.checkpoints.checkpoint.save_file", full)
+    monkeypatch.setattr("vit_demo.checkpoints.checkpoint.save", full)
     with pytest.raises(OSError, match="space"):
         save_checkpoint(path, small_model(), ["x", "y", "z"], Preprocess((16, 24)))
     assert path.read_bytes() == before

@@ -135,7 +135,7 @@ def test_explain_draws_any_map_of_the_page(capsys, model, picture, tmp_path):
         np.testing.assert_allclose(np.load(out / "maps.npz")["map"], heat, atol=1e-6)
         about = json.loads(text)
         assert about["shows"] == words and about["settings"]["map"] == map
-        assert Image.open(out / "map.png").width >= 448
+        assert Image.open(out / "map.png").width >= 400
 
 
 @pytest.mark.parametrize(

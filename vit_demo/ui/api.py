@@ -181,7 +181,7 @@ def asking_why(server: Server, default: str, folder: str) -> Callable:
         Returns:
             the description (labels, grid, crop box, settings, and as "why" the label in question)
             the map over the picture as a PNG
-            maps.npz (class_map, and what explain gives)
+            maps.npz (map, map_prefix, and what explain gives)
         """
         with friendly():
             check_model(server, model, request)
