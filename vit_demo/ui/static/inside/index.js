@@ -108,8 +108,8 @@ function changePicture(walk, value) {
   const id = value?.id ?? null;
   if (id === walk.id) return;
   if (
-    value?.facts.model !== walk.facts?.model ||
-    String(value?.facts.grid) !== String(walk.facts?.grid)
+    value?.facts?.model !== walk.facts?.model ||
+    String(value?.facts?.grid) !== String(walk.facts?.grid)
   )
     walk.ofModel = new Map();
   Object.assign(walk, { id, facts: value?.facts ?? null, ofPicture: new Map(), local: {} });
