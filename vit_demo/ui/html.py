@@ -122,8 +122,7 @@ def bar_value(explanation: Explanation | None, url: str, language: str) -> dict 
         return {"url": url, "label": words(language)["answer_maps"], "percent": ""}
     first = explanation.top(1)[0]
     label, _ = names_in(first.label, explanation.labels, language)
-    percent = f"{100 * first.probability:.1f}\u2009%"
-    return {"url": url, "label": label, "percent": percent}
+    return {"url": url, "label": label, "percent": f"{100 * first.probability:.1f}\u2009%"}
 
 
 def answer_html(explanation: Explanation | None, language: str) -> str:
