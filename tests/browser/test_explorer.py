@@ -194,7 +194,10 @@ def test_the_png_shows_the_map_with_its_settings(open_page):
     page.evaluate(f"{ROOT}.explorer.set({change})")
     with page.expect_download() as download:
         page.get_by_role("button", name="PNG").click()
-    assert download.value.suggested_filename == "small-head_rollout-layer11-head-5.png"
+    assert (
+        download.value.suggested_filename
+        == "small-head_rollout-layer11-head-5-from-row3-column4-crop.png"
+    )
     picture = Image.open(download.value.path())
     assert picture.format == "PNG" and picture.width == 896 + 64 and picture.height > picture.width
     body = np.asarray(picture.convert("RGB"))

@@ -245,7 +245,7 @@ def test_a_picture_that_is_gone(arrive, site):
 def test_results_change_their_language_without_a_request(arrive):
     page = arrive("?lang=ko")
     come_to_the_methods(page)
-    page.click("#why button:has-text('일곱 가지 모두 시험')")
+    page.click("#why button:has-text('일곱 가지 모두 검증')")
     until_done(page, "trust")
     sentence = page.locator("#why .why-says .why-sentence").inner_text()
     page.click("#language [data-language=en]")

@@ -38,7 +38,7 @@ def test_it_learns_and_leaves_its_files(trained):
     assert float(rows[-1]["test_accuracy"]) > 0.9
     assert float(rows[-1]["train_loss"]) < float(rows[0]["train_loss"])
     assert {path.name for path in trained.iterdir()} == {
-        "metrics.csv", "curves.png", "best.safetensors", "last.safetensors", "last.pt"
+        "metrics.csv", "curves.png", "best.safetensors", "last.safetensors", "last.pt", ".lock"
     }  # fmt: skip
     assert Image.open(trained / "curves.png").size[0] > 800
 
