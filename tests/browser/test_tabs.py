@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 from support.page import EXPLORER, open_tab
 
 from vit_demo.ui.layout import TABS
+from vit_demo.ui.texts import words
 
 
 def shown_panels(page) -> list[str]:
@@ -14,7 +15,8 @@ def shown_panels(page) -> list[str]:
 def test_one_panel_is_shown_and_all_are_mounted(arrive):
     page = arrive()
     assert shown_panels(page) == ["explore"]
-    assert page.locator("[role=tab]").all_inner_texts() == ["Explore", "Trust"]
+    names = [words("en")[f"tab_{name}"] for name in TABS]
+    assert page.locator("[role=tab]").all_inner_texts() == names
     page.evaluate(
         "document.addEventListener('vit-tab', (event) => { window.news = event.detail; })"
     )
@@ -31,12 +33,14 @@ def test_one_panel_is_shown_and_all_are_mounted(arrive):
 def test_arrow_keys_walk_along_the_tabs(arrive):
     page = arrive()
     page.focus("#tab-explore")
+    first, second, *_, last = TABS
     for key, name in (
-        ("ArrowRight", "trust"),
-        ("ArrowRight", "explore"),
-        ("ArrowLeft", "trust"),
-        ("Home", "explore"),
-        ("End", "trust"),
+        ("ArrowRight", second),
+        ("ArrowLeft", first),
+        ("ArrowLeft", last),
+        ("ArrowRight", first),
+        ("End", last),
+        ("Home", first),
     ):
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.id") == f"tab-{name}"

@@ -44,7 +44,7 @@ export async function part(walk, wish) {
 
 /** @param {Walk} walk
  * @param {Wish} wish */
-async function fetchPart({ ask, id, language }, [name, params]) {
-  const answer = await answerOf(ask, { ...params, part: name, id, language });
+async function fetchPart({ ask, id, language, t }, [name, params]) {
+  const answer = await answerOf(ask, { ...params, part: name, id, language }, t("failed"));
   return /** @type {any} */ (decode(fromBase64(answer.data).buffer));
 }
