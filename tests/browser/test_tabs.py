@@ -5,6 +5,7 @@ from urllib.parse import parse_qs, urlsplit
 from support.page import EXPLORER, open_tab
 
 from vit_demo.ui.layout import TABS
+from vit_demo.ui.texts import words
 
 
 def shown_panels(page) -> list[str]:
@@ -14,8 +15,8 @@ def shown_panels(page) -> list[str]:
 def test_one_panel_is_shown_and_all_are_mounted(arrive):
     page = arrive()
     assert shown_panels(page) == ["explore"]
-    names = page.locator("#tabs [role=tab]").all_inner_texts()
-    assert [name.lower() for name in names] == list(TABS)
+    names = [words("en")[f"tab_{name}"] for name in TABS]
+    assert page.locator("[role=tab]").all_inner_texts() == names
     page.evaluate(
         "document.addEventListener('vit-tab', (event) => { window.news = event.detail; })"
     )

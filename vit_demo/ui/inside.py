@@ -9,6 +9,7 @@ the browser has their numbers already. The source beside each step is read when 
 import base64
 import inspect
 import json
+import math
 import textwrap
 from collections.abc import Callable
 from typing import NamedTuple
@@ -30,7 +31,7 @@ from vit_demo.ui.payload import coded, pack
 from vit_demo.ui.static import mount_script, read_static
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import INSIDE_TEXTS
-from vit_demo.validate import index_of, shown
+from vit_demo.validate import choice, index_of
 
 FINE = (
     37_000  # numbers of one part that are sent in 16 bits, below 100 kB as text; more of them in 8
@@ -237,7 +238,8 @@ def example(e: Explanation, w: Wanted) -> Part:
 def position_grid(e: Explanation, w: Wanted) -> Part:
     """The cosine of some positions, spread evenly over the model's own grid, with all."""
     rows, cols = e.config.grid
-    down, across = (torch.linspace(0, k - 1, min(k, 14)).round().long() for k in (rows, cols))
+    most = max(2, math.isqrt(2 * FINE // (rows * cols)))  # small maps along each side
+    down, across = (torch.linspace(0, k - 1, min(k, most)).round().long() for k in (rows, cols))
     chosen = (down[:, None] * cols + across).flatten()
     cosines = inside.position_similarity(e.classifier.model, centred=w.centred)[chosen]
     codes = (cosines * 127.5 + 127.5).round().numpy().astype(np.uint8)
@@ -273,12 +275,11 @@ def floats(**tensors: Tensor) -> dict[str, np.ndarray]:
 
 
 def signed(name: str, x: Tensor) -> dict[str, np.ndarray]:
-    """Numbers of either sign as whole ones, with one factor a row."""
+    """Numbers of either sign as whole ones, with one factor for all."""
     dtype = np.int16 if x.numel() <= FINE else np.int8
-    most = np.iinfo(dtype).max
-    scale = x.abs().amax(dim=-1, keepdim=True).clamp_min(torch.finfo(x.dtype).tiny) / most
+    scale = x.abs().max().clamp_min(torch.finfo(x.dtype).tiny) / np.iinfo(dtype).max
     codes = (x / scale).round().numpy().astype(dtype)
-    return {name: codes, f"{name}_scale": scale[..., 0].numpy().astype(np.float32)}
+    return {name: codes, f"{name}_scale": scale.numpy().astype(np.float32)[None]}
 
 
 def top_labels(e: Explanation, logits: Tensor, count: int) -> list[list]:
@@ -288,9 +289,7 @@ def top_labels(e: Explanation, logits: Tensor, count: int) -> list[list]:
 
 def inside_part(explanation: Explanation, request: dict) -> dict:
     """One part, for the browser."""
-    name = request.get("part")
-    if name not in PARTS:
-        raise ValueError(f"There is no part {shown(name)}; use one of {', '.join(PARTS)}.")
+    name = choice("part", request.get("part"), PARTS)
     blob = pack(*PARTS[name](explanation, wanted(request)))
     return {"data": base64.b64encode(blob).decode()}
 

@@ -417,8 +417,8 @@ interface WalkHost {
   readonly id: string | null;
   readonly choice: WalkChoice;
   readonly pictures: {
-    picture: ImageBitmap;
-    grey: HTMLCanvasElement;
+    ground: Ground; // what lies under a map
+    seen: Ground; // the very pixels of the model
     tables: Record<string, ColourTable>;
     colours: string;
     data: Payload;

@@ -30,12 +30,13 @@ import {
 } from "./numbers.js";
 import { labelled } from "./pixels.js";
 
-/** The rows of an array, made once.
+/** Keys or values, a row a token; made once.
+ * @param {Walk} walk
  * @param {PartAnswer} answer
  * @param {string} name
  * @returns {Float32Array[]} */
-function rows(answer, name) {
-  answer.rows ??= rowsOf(answer.arrays[name], answer.arrays[`${name}_scale`]);
+function rows({ facts }, answer, name) {
+  answer.rows ??= rowsOf(answer, name, facts.tokens);
   return answer.rows;
 }
 
@@ -99,7 +100,7 @@ export const qkv = {
       answers = found;
       const [asking, coming] = found,
         { query, value } = asking.arrays,
-        keys = rows(coming, "keys"),
+        keys = rows(walk, coming, "keys"),
         chosen = chosenToken(walk),
         other = token ?? chosen,
         d = query.length;
@@ -231,7 +232,9 @@ export const softmaxStep = {
     function draw(found) {
       answers = found;
       const [asking, coming] = found;
-      const scores = scoresOf(asking.arrays.query, rows(coming, "keys")).map((x) => x + local.plus),
+      const scores = scoresOf(asking.arrays.query, rows(walk, coming, "keys")).map(
+          (x) => x + local.plus,
+        ),
         { exponentials, total, shares } = softmax(scores, local.temperature),
         order = descending(scores),
         listed = order.slice(0, 6);
@@ -396,7 +399,7 @@ export const heads = {
         { maps } = all,
         { head } = walk.choice,
         shares = maps[head],
-        values = rows(coming, "values"),
+        values = rows(walk, coming, "values"),
         d = values[0].length,
         order = descending(shares),
         added = new Set(order.slice(0, local.added));

@@ -1,7 +1,7 @@
 // @ts-check
 // The drawings that several steps share: the picture with its tokens, strips of numbers, small maps, bars.
 
-import { drawMap, fitCanvas, frame, scaleAround, scaleOf } from "../explorer/draw.js";
+import { drawMap, fitCanvas, frame, scaleAround, scaleOf, shadeOf } from "../explorer/draw.js";
 import { ARROWS, el } from "../explorer/elements.js";
 import { clamp } from "../explorer/state.js";
 import { find } from "../page/dom.js";
@@ -197,10 +197,10 @@ export function tokenGrid(walk, { label, prefix = false, choose = true, point })
  * @param {number} value
  * @param {Scale} scale
  * @param {boolean} [signed] */
-function colourOf(walk, value, { low, high }, signed = false) {
+function colourOf(walk, value, scale, signed = false) {
   const { tables, colours } = walk.host.pictures,
     table = tables[signed ? "difference" : colours];
-  const c = table[clamp(Math.floor(((value - low) / (high - low)) * 256), 0, 255)];
+  const c = table[shadeOf(value, scale)];
   return `rgb(${c & 255} ${(c >> 8) & 255} ${(c >> 16) & 255})`;
 }
 
@@ -210,7 +210,8 @@ function colourOf(walk, value, { low, high }, signed = false) {
  * @param {number} P */
 function paintTokens(walk, canvas, given, P) {
   const { facts } = walk,
-    { picture, grey, tables, colours, data } = walk.host.pictures,
+    { ground, seen, tables, colours, data } = walk.host.pictures,
+    { colour, grey, crisp } = given.values ? ground : seen,
     [rows, cols] = facts.grid,
     [w, h] = data.picture.size;
   const width = canvas.clientWidth || 280,
@@ -218,9 +219,9 @@ function paintTokens(walk, canvas, given, P) {
     context = canvas.getContext("2d"),
     { width: W, height: H } = canvas;
   context.clearRect(0, 0, W, H);
-  context.imageSmoothingEnabled = Math.max(w, h) > data.picture.crisp;
+  context.imageSmoothingEnabled = !crisp;
   context.imageSmoothingQuality = "high";
-  context.drawImage(given.values ? grey : picture, 0, 0, W, H);
+  context.drawImage(given.values ? grey : colour, 0, 0, W, H);
   let scale = null;
   if (given.values) {
     const patches = Array.from(given.values).slice(-rows * cols);
@@ -411,14 +412,14 @@ export function cells(walk, { label, point, size: [rows, cols] = [1, 1] }) {
  * @param {ArrayLike<number>} values of the patches
  * @param {{ size?: number; signed?: boolean; scale?: Scale }} [given] */
 export function smallMap(walk, values, { size = 120, signed = false, scale } = {}) {
-  const { grey, tables, colours, data } = walk.host.pictures,
+  const { ground, tables, colours, data } = walk.host.pictures,
     [w, h] = data.picture.size;
   const canvas = el("canvas", { class: "ins-map", role: "presentation" });
   fitCanvas(canvas, size, (size * h) / w);
   canvas.style.aspectRatio = `${w} / ${h}`;
   const context = canvas.getContext("2d");
-  context.imageSmoothingEnabled = Math.max(w, h) > data.picture.crisp;
-  context.drawImage(grey, 0, 0, canvas.width, canvas.height);
+  context.imageSmoothingEnabled = !ground.crisp;
+  context.drawImage(ground.grey, 0, 0, canvas.width, canvas.height);
   drawMap(context, canvas.width, canvas.height, values, walk.facts.grid, {
     table: tables[signed ? "difference" : colours],
     scale: scale ?? (signed ? scaleAround([values]) : scaleOf([values])),

@@ -30,9 +30,8 @@ export function pageHost(explorer) {
       return { query, layer: state.layer, head: Math.min(head, data.heads - 1), label };
     },
     get pictures() {
-      const { data, grounds, tables, state } = explorer,
-        { colour: picture, grey } = grounds.seen;
-      return { picture, grey, tables, colours: state.colours, data };
+      const { data, ground, grounds, tables, state } = explorer;
+      return { ground, seen: grounds.seen, tables, colours: state.colours, data };
     },
     choose(changes) {
       follow();

@@ -43,7 +43,7 @@ export function mount(element, { props, watch, server }, setup) {
     speak();
     watch("value", () => changePicture(walk, componentValue(props)));
     watch("language", speak);
-    document.addEventListener("vit-tab", () => comeOrGo(walk));
+    document.addEventListener("vit-tab", () => opened(walk));
     addEventListener("hashchange", () => followAddress(walk));
     document.addEventListener("keydown", (event) => onKey(walk, event));
     walk.host.onChange(() => followChoice(walk));
@@ -132,15 +132,13 @@ function followChoice(walk) {
 /** @param {Walk} walk */
 const ready = (walk) => Boolean(walk.id && walk.host.id === walk.id);
 
-/** The tab was opened or left: the address says where one is in the walk only while it is open.
+/** The tab was opened; the address says where one is in the walk. (When it is left, link.js takes that
+ * away.)
  * @param {Walk} walk */
-function comeOrGo(walk) {
-  if (shown()) {
-    markAddress(walk);
-    show(walk);
-  } else if (location.hash.startsWith("#inside")) {
-    history.replaceState(history.state, "", location.pathname + location.search);
-  }
+function opened(walk) {
+  if (!shown()) return;
+  markAddress(walk);
+  show(walk);
 }
 
 /** @param {Walk} walk */
@@ -420,7 +418,7 @@ async function refresh(walk) {
   } catch (error) {
     if (mine !== walk.turn) return;
     root.dataset.state = "failed";
-    ui.trouble.textContent = error.message || walk.t("failed");
+    ui.trouble.textContent = error.message;
     ui.trouble.hidden = false;
   }
   /** @param {PartAnswer[]} found */

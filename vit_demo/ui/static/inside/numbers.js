@@ -54,12 +54,15 @@ export function descending(list) {
   return Array.from(list, (_, k) => k).sort((a, b) => list[b] - list[a]);
 }
 
-/** Numbers that came as whole ones with a factor for each row.
- * @param {ArrayLike<number>} codes
- * @param {ArrayLike<number>} scale */
-export function rowsOf(codes, scale) {
-  const width = codes.length / scale.length;
-  return Array.from(scale, (factor, row) =>
+/** Numbers that came as whole ones with a factor (`signed` of inside.py), in so many rows.
+ * @param {PartAnswer} answer
+ * @param {string} name
+ * @param {number} count */
+export function rowsOf({ arrays }, name, count) {
+  const codes = arrays[name],
+    factor = arrays[`${name}_scale`][0],
+    width = codes.length / count;
+  return Array.from({ length: count }, (_, row) =>
     Float32Array.from({ length: width }, (_, k) => codes[row * width + k] * factor),
   );
 }

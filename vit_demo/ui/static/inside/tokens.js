@@ -186,12 +186,11 @@ function showShuffled(walk, host, answer) {
 /** @param {Walk} walk
  * @param {ArrayLike<number> | null} order */
 function shuffledPicture(walk, order) {
-  const { picture, data } = walk.host.pictures,
+  const { seen, data } = walk.host.pictures,
     [w, h] = data.picture.size,
     [rows, cols] = walk.facts.grid;
-  const crisp = Math.max(w, h) <= data.picture.crisp ? " ins-crisp" : "";
   const canvas = el("canvas", {
-    class: `ins-map${crisp}`,
+    class: `ins-map${seen.crisp ? " ins-crisp" : ""}`,
     role: "presentation",
     width: w,
     height: h,
@@ -201,7 +200,7 @@ function shuffledPicture(walk, order) {
   for (let k = 0; k < rows * cols; k++) {
     const [r, c] = placeOf(walk.facts, k),
       [i, j] = placeOf(walk.facts, order ? order[k] : k);
-    context.drawImage(picture, j * dx, i * dy, dx, dy, c * dx, r * dy, dx, dy);
+    context.drawImage(seen.colour, j * dx, i * dy, dx, dy, c * dx, r * dy, dx, dy);
   }
   return canvas;
 }
@@ -215,8 +214,8 @@ export const norm = {
     ["norm", { layer, query }],
     ["lengths", {}],
   ],
-  guess(walk, [, { arrays }]) {
-    const own = rowsOf(arrays.lengths, arrays.lengths_scale)[walk.choice.layer];
+  guess(walk, [, lengths]) {
+    const own = rowsOf(lengths, "lengths", walk.facts.layers + 1)[walk.choice.layer];
     return {
       right: "b",
       values: {
@@ -288,7 +287,7 @@ export const norm = {
       const [{ mean, deviation, arrays }, lengths] = found,
         { before, after, weight, bias } = arrays;
       const standard = Float32Array.from(before, (x) => (x - mean) / deviation);
-      rows = rowsOf(lengths.arrays.lengths, lengths.arrays.lengths_scale);
+      rows = rowsOf(lengths, "lengths", walk.facts.layers + 1);
       strips[0].draw(before, { pointed, mean, band: deviation });
       strips[1].draw(standard, { pointed, mean: 0, band: 1 });
       strips[2].draw(after, { pointed });
