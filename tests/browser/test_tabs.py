@@ -16,7 +16,7 @@ def test_one_panel_is_shown_and_all_are_mounted(arrive):
     page = arrive()
     assert shown_panels(page) == ["explore"]
     names = [words("en")[f"tab_{name}"] for name in TABS]
-    assert page.locator("[role=tab]").all_inner_texts() == names
+    assert page.locator("#tabs [role=tab]").all_inner_texts() == names
     page.evaluate(
         "document.addEventListener('vit-tab', (event) => { window.news = event.detail; })"
     )
