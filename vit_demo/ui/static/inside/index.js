@@ -51,6 +51,7 @@ export function mount(element, { props, watch, server }, setup) {
     new ResizeObserver(() => draw(walk)).observe(root);
     followAddress(walk);
     changePicture(walk, componentValue(props));
+    opened(walk); // the page may have begun with this tab
   });
 }
 
