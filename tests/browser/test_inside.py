@@ -27,7 +27,9 @@ STEPS = range(1, 11)
 def until_ready(page, step: int | str) -> None:
     """Wait until a step is on the screen with its numbers."""
     page.wait_for_function(
-        f"location.hash === '#inside/{step}' && {INSIDE}?.dataset.state === 'ready'"
+        f"location.hash === '#inside/{step}' && {INSIDE}?.dataset.state === 'ready' && "
+        "[...document.querySelectorAll('.ins-stage')].every((stage) => "
+        "getComputedStyle(stage).opacity === '1')"
     )
 
 

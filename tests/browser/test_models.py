@@ -244,7 +244,7 @@ def test_link_to_a_model_that_cannot_be_had(arrive, monkeypatch):
     assert f"Still using {MODEL}." in page.locator(NEWS).inner_text()
     assert page.evaluate(MODEL_SHOWN) == MODEL and len(label_names(page)) == 10
     page.click("#language [data-language=ko]")  # in the visitor's language, whenever he changes it
-    page.wait_for_selector(f"{NEWS}:has-text('내려받지 못했습니다')")
+    page.wait_for_selector(f"{NEWS}:has-text('다운로드하지 못했습니다')")
 
 
 def test_settings_in_a_link_wait_for_its_model(arrive, toy_hub):

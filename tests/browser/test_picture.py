@@ -284,7 +284,7 @@ def bad_files(folder):
 def test_bad_files_are_answered_in_words_once_in_one_place(arrive, tmp_path):
     page = arrive()
     before, answer = shown_id(page), label_names(page)
-    place = "JSON.stringify(document.querySelector('#answer').getBoundingClientRect())"
+    place = "document.querySelector('#answer').getBoundingClientRect().y"
     page.evaluate("scrollTo(0, 0)")
     at = page.evaluate(place)
     for name, words in bad_files(tmp_path).items():
@@ -297,7 +297,7 @@ def test_bad_files_are_answered_in_words_once_in_one_place(arrive, tmp_path):
         assert name in message and str(tmp_path) not in message and "/tmp" not in message
         assert page.get_by_text(words).count() == 1  # once
         assert page.locator("[data-testid=toast-body]:visible").count() == 0
-        assert page.evaluate(place) == at  # and it moves nothing
+        assert page.evaluate(place) == pytest.approx(at, abs=1)  # and it moves nothing
         assert (shown_id(page), label_names(page)) == (before, answer)
         page.wait_for_function(
             "!document.querySelector('#picture img').src.startsWith('blob:')"
