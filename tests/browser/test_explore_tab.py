@@ -113,14 +113,14 @@ def test_a_finding_is_a_link(arrive, site):
 def test_findings_are_hidden_for_other_models_and_fits(arrive):
     page = arrive()
     findings = page.locator("#explorer .vx-findings")
-    assert findings.is_visible()
+    findings.wait_for()
     after_new_result(page, lambda: page.click("#fit label:has-text('Stretch')"))
-    assert not findings.is_visible()
+    findings.wait_for(state="hidden")
     after_new_result(page, lambda: page.click("#fit label:has-text('Crop')"))
-    assert findings.is_visible()
+    findings.wait_for()
     choose_example(page, "camel")
-    assert findings.is_visible()
-    assert not arrive("?model=many").locator("#explorer .vx-findings").is_visible()
+    findings.wait_for()
+    arrive("?model=many").locator("#explorer .vx-findings").wait_for(state="hidden")
 
 
 def test_how_the_picture_meets_the_model_is_explained(arrive):

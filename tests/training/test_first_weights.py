@@ -6,7 +6,7 @@ from support.runs import CALM, arguments, weights
 
 from vit_demo.checkpoints import load_checkpoint
 from vit_demo.model import VisionTransformer, ViTConfig
-from vit_demo.training.first_weights import make_mimetic, with_new_head
+from vit_demo.training.first_weights import make_mimetic, refitted
 from vit_demo.training.loop import train
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -30,7 +30,7 @@ def test_mimetic_first_weights():
 def test_a_trained_model_gets_a_new_head_and_more_positions():
     torch.manual_seed(0)
     old = VisionTransformer(ViTConfig(16, 4, 3, 32, 2, 2, num_classes=7, registers=2))
-    new = with_new_head(old, classes=3, image_size=24)
+    new = refitted(old, classes=3, image_size=24, keep_head=False)
     x = torch.randn(2, 3, 24, 24)
     assert new(x).shape == (2, 3)
     old.head = new.head  # all else is the same: the old model resamples positions as it runs

@@ -114,5 +114,5 @@ def test_damaged_or_foreign_answers_are_refused(colours, trained, tmp_path):
 
 
 def test_mixing_does_not_go_with_a_teacher(colours, trained, tmp_path):
-    with pytest.raises(ValueError, match="leave --mixup"):
-        fresh_run(colours, tmp_path, *taught(trained), "--mixup", 0.8)
+    with pytest.raises(ValueError, match="leave --randaugment"):
+        fresh_run(colours, tmp_path, *taught(trained), "--randaugment", 2)

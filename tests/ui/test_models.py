@@ -72,7 +72,7 @@ def test_the_servers_explanations_hold_their_model():
     try:
         one = server.models.get("vit-mnist")
         picture = corpus.picture()
-        id = server.explain(picture, "vit-mnist", "crop")
+        id = server.explain(picture, "vit-mnist", "crop")[0]
         server.models.most_bytes = size_of(one) + 1
         del one
         server.models.get("vit-photos")  # no room for both, and the first has an explanation

@@ -40,7 +40,8 @@ def pictures(count: int, size: tuple[int, int] = (40, 32)) -> list[Image.Image]:
 def test_what_waits_goes_together_and_answers_are_not_mixed_up(classifier, monkeypatch):
     expected = [classifier.explain(picture) for picture in pictures(9)]
     labels = classifier.classify(pictures(9)[0], top=3)
-    monkeypatch.setattr(runner, "MOST_PIXELS", 6 * 32 * 32)
+    height, width = classifier.preprocess.size
+    monkeypatch.setattr(runner, "MOST_PIXELS", 6 * height * width)
     gate, row = Gate(classifier), Runner()
     with ThreadPoolExecutor(10) as pool:
 

@@ -14,16 +14,22 @@ from vit_demo.map_settings import settings_from
 from vit_demo.ui.store import Server, Store
 
 
+def put(store: Store, explanation, key=None) -> str:
+    id = store.new_id()
+    store.put(id, explanation, key)
+    return id
+
+
 def test_store_is_bounded(small, lion, tmp_path):
     store = Store(tmp_path, most=3)
     try:
-        ids = [store.put(small.explain(lion), key=number) for number in range(5)]
+        ids = [put(store, small.explain(lion), key=number) for number in range(5)]
         assert [store.get(id) is not None for id in ids] == [False, False, True, True, True]
         assert [store.find(number) is not None for number in range(5)] == [False] * 2 + [True] * 3
         assert sorted(path.name for path in store.folder.iterdir()) == sorted(ids[2:])
         assert len(set(ids)) == 5 and all(len(id) >= 24 for id in ids)
         store.get(ids[2])  # used again: now another one is the oldest
-        store.put(small.explain(lion))
+        put(store, small.explain(lion))
         assert store.get(ids[2]) is not None and store.get(ids[3]) is None
     finally:
         store.close()
@@ -33,7 +39,7 @@ def test_store_is_bounded(small, lion, tmp_path):
 def test_store_is_bounded_in_bytes(small, lion, tmp_path):
     one = small.explain(lion)
     store = Store(tmp_path, most_bytes=2 * one.memory)
-    ids = [store.put(one) for _ in range(4)]
+    ids = [put(store, one) for _ in range(4)]
     assert [store.get(id) is not None for id in ids] == [False, False, True, True]
     store.close()
 
@@ -86,7 +92,7 @@ def test_state_of_the_explorer_in_python(small, lion):
 def test_two_views_of_one_example_do_not_share_a_file(small, lion):
     server = Server()
     server.models.kept["small"] = small
-    id = server.explain(str(lion), "small", "crop", "lion")
+    id, _ = server.explain(str(lion), "small", "crop", "lion")
     views = [{"residual": 0.2}, {"residual": 0.8}]
     names = [server.save(id, "npz", view, "en") for view in views]
     assert names[0] != names[1]

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     flags.add_out(parser)
     add("--data", metavar="DIR", help="where the files of a named set are (else: downloaded)")
     add("--resume", action="store_true", help="go on after the last finished epoch in --out")
-    add("--init", metavar="NAME", help="fine-tune this model with a new head")
+    add("--init", metavar="NAME", help="fine-tune this model; for other classes with a new head")
     add("--seed", type=int, default=0, help="another number, another run (0)")
     add("--eval-every", type=int, default=1, metavar="N", help="test after each N epochs (1)")
     add("--snapshots", type=int, default=0, metavar="N", help="keep the weights at N moments, most "

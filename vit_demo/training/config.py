@@ -66,7 +66,7 @@ class TrainConfig:
     out: str | Path  # folder for the results
     data: str | None = None  # where the files of a named set are; None: they are downloaded
     resume: bool = False
-    init: str | None = None  # fine-tune this model with a new head
+    init: str | None = None  # fine-tune this model; for other classes with a new head
     seed: int = 0
     eval_every: int = 1  # epochs
     snapshots: int = 0  # moments at which the weights are kept, most of them early; 0: none
@@ -166,10 +166,9 @@ def check(config: TrainConfig) -> None:
         for name in names:
             if not fine(getattr(config, name)):
                 raise ValueError(f"{flag(name)} is {getattr(config, name)}; use {wanted}.")
-    if config.teacher and (config.mixup or config.cutmix or config.randaugment):
+    if config.teacher and config.randaugment:
         raise ValueError(
-            "--teacher answers for whole views as they are: leave --mixup, --cutmix and "
-            "--randaugment at 0 with it."
+            "--teacher answers for views as they are: leave --randaugment at 0 with it."
         )
 
 

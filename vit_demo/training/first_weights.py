@@ -12,12 +12,16 @@ from vit_demo.training.augment import seed_of
 from vit_demo.training.config import TrainConfig
 
 
-def first_model(config: TrainConfig, start: Checkpoint | None, classes: int) -> VisionTransformer:
-    """A new model, or a trained one with a new head."""
+def first_model(
+    config: TrainConfig, start: Checkpoint | None, class_names: list[str]
+) -> VisionTransformer:
+    """A new model, or a trained one; it keeps its head where it knows the same classes."""
+    classes = len(class_names)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed_of(config.seed))
         if start is not None:
-            return with_new_head(start.model, classes, config.image_size)
+            keep_head = list(start.labels) == list(class_names)
+            return refitted(start.model, classes, config.image_size, keep_head)
         model = VisionTransformer(
             ViTConfig(
                 image_size=config.image_size,
@@ -36,15 +40,17 @@ def first_model(config: TrainConfig, start: Checkpoint | None, classes: int) -> 
         return model
 
 
-def with_new_head(
-    trained: VisionTransformer, classes: int, image_size: int | None
+def refitted(
+    trained: VisionTransformer, classes: int, image_size: int | None, keep_head: bool
 ) -> VisionTransformer:
-    """The same weights, with a head for other classes and positions for another image size."""
+    """The same weights, with positions for another image size, and mostly a head for other classes."""
     old = trained.config
     model = VisionTransformer(
         replace(old, num_classes=classes, image_size=image_size or old.image_size)
     )
-    weights = {k: v for k, v in trained.state_dict().items() if not k.startswith("head")}
+    weights = trained.state_dict()
+    if not keep_head:
+        weights = {name: w for name, w in weights.items() if not name.startswith("head")}
     P = 0 if old.no_embed_class else old.prefix_tokens
     prefix, patches = weights["pos_embed"][:, :P], weights["pos_embed"][:, P:]
     patches = resample_positions(patches, old.grid, model.config.grid)

@@ -149,7 +149,7 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     preprocess = preprocess_of(config, start)
     train_set, test_set = load_in_turn(config, preprocess)
     config = fitting_batch_size(config, len(train_set), group.world)
-    model = first_model(config, start, len(train_set.class_names)).to(group.device)
+    model = first_model(config, start, train_set.class_names).to(group.device)
     average = VisionTransformer(model.config).to(group.device)
     average.load_state_dict(model.state_dict())
     run = Run(config, group, train_set, test_set, preprocess, model, average,

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from vit_demo.checkpoints import Checkpoint
 from vit_demo.distributed import ProcessGroup, in_precision
-from vit_demo.files import atomic_write
+from vit_demo.files import atomic_write, make_folder
 from vit_demo.labels import names_of
 from vit_demo.training.augment import DRAWS, WARPS, generator, warp
 from vit_demo.training.config import TrainConfig
@@ -56,6 +56,7 @@ class Teacher:
             return
         self.answers = self.ask()
         if self.group.rank == 0:
+            make_folder(path.parent)
             with atomic_write(path) as part:
                 save_file({"answers": self.answers}, part)
         self.group.wait()

@@ -126,8 +126,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
                 file = str(example_path(example))
             else:
                 file, example = decoded(drawing) if what == "drawing" else path_of(upload), None
-            id = server.explain(file, ready, fit, example)
-            explanation = server.store.get(id)
+            id, explanation = server.explain(file, ready, fit, example)
         except (ImageError, CheckpointError, ValueError) as error:
             sentence = one_sentence(error, language)
         except Exception:

@@ -49,10 +49,14 @@ class Store:
         self.known: dict[Hashable, str] = {}  # example pictures: the same for everybody
         self.lock = threading.Lock()
 
-    def put(self, explanation: Explanation, key: Hashable | None = None) -> str:
-        """Keep an explanation; the oldest ones, and their files, go when there is no room."""
+    def new_id(self) -> str:
+        """An unguessable name, with an empty folder for files."""
         id = secrets.token_urlsafe(18)
         self.folder_of(id).mkdir()
+        return id
+
+    def put(self, id: str, explanation: Explanation, key: Hashable | None = None) -> None:
+        """Keep an explanation; the oldest ones, and their files, go when there is no room."""
         with self.lock:
             self.kept[id] = explanation
             if key is not None:
@@ -61,7 +65,6 @@ class Store:
                 len(self.kept) > 1 and self.bytes > self.most_bytes
             ):
                 self.drop(next(iter(self.kept)))
-        return id
 
     def drop(self, id: str) -> None:
         del self.kept[id]
@@ -80,10 +83,14 @@ class Store:
                 self.kept.move_to_end(id)
             return self.kept.get(id)
 
-    def find(self, key: Hashable) -> str | None:
-        """The id of an example that was explained before."""
+    def find(self, key: Hashable) -> tuple[str, Explanation] | None:
+        """An example that was explained before, and its id."""
         with self.lock:
-            return self.known.get(key)
+            id = self.known.get(key)
+            if id is None:
+                return None
+            self.kept.move_to_end(id)
+            return id, self.kept[id]
 
     def folder_of(self, id: str) -> Path:
         return self.folder / id
@@ -225,8 +232,10 @@ class Server:
         threading.Thread(target=work, daemon=True).start()
         return job
 
-    def explain(self, picture: object, model: str, fit: str, example: str | None = None) -> str:
-        """Look at a picture; the id of what was seen. Examples are looked at once for everybody."""
+    def explain(
+        self, picture: object, model: str, fit: str, example: str | None = None
+    ) -> tuple[str, Explanation]:
+        """Look at a picture: what was seen, and its id. Examples are looked at once for everybody."""
         self.folder.sweep()
         key = (model, example, fit) if example else None
         known = key and self.store.find(key)
@@ -234,10 +243,11 @@ class Server:
             return known
         classifier = self.models.get(model)
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
-        id = self.store.put(explanation, key)
+        id = self.store.new_id()
         self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
         save_preview(explanation, self.store.folder_of(id) / PREVIEW)
-        return id
+        self.store.put(id, explanation, key)
+        return id, explanation
 
     def classify(self, picture: object, model: str, fit: str, top: int) -> dict:
         """The labels alone, in words that JSON knows."""
