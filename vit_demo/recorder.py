@@ -7,12 +7,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vit_demo.attention import token_mean
 from vit_demo.model import ViTConfig
 from vit_demo.validate import index_of, is_whole, pair
 
 Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
 
-AT_ONCE = 2**21  # weights that are worked on at a time, 8 MB: fewer would keep some cores waiting
+AT_ONCE = 2**20  # weights that are worked on at a time, 4 MB: more would not stay in the cache
 AT_ONCE_ON_GPU = 2**27
 
 
@@ -53,8 +54,8 @@ class Recording(NamedTuple):
 class Recorder:
     """An `attend` for the model that remembers, of each layer and picture, what later questions need.
 
-    A few heads of a few pictures at a time: all that remains of their N x N weights is their share of
-    the mean, and the read-out's rows. On a CPU that is one picture, whose weights stay in the cache.
+    A few rows of all heads at a time: all that remains of their weights is the mean over the heads, and
+    the read-out's rows. On a CPU they are of one picture, and stay in the cache.
     """
 
     def __init__(self, layers: int, readout_tokens: slice):
@@ -64,19 +65,21 @@ class Recorder:
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         B, h, N, d = q.shape
-        seen, mean_attention = q.new_empty(B, N, h, d), q.new_zeros(B, N, N)
-        readout_attention = q.new_empty(B, h, N)
+        seen, mean_attention = q.new_empty(B, N, h, d), q.new_empty(B, N, N)
+        readout, readout_attention = token_mean(self.readout_tokens, N), q.new_zeros(B, h, N)
         on_cpu = q.device.type == "cpu"
         pictures = 1 if on_cpu else B
-        few = max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (pictures * N * N))
+        few = max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (pictures * h * N))
+        scaled, keys = q * d**-0.5, k.transpose(-2, -1)
         for some in slices(B, pictures):
-            for heads in slices(h, few):
-                A = (q[some, heads] * d**-0.5) @ k[some, heads].transpose(-2, -1)  # (B, few, N, N)
+            for rows in slices(N, few):
+                A = scaled[some, :, rows] @ keys[some]  # (B, h, few, N)
                 torch.softmax(A, dim=-1, out=A)
-                seen[some, :, heads] = (A @ v[some, heads]).transpose(1, 2)
-                mean_attention[some] += A.sum(dim=1)
-                readout_attention[some, heads] = A[:, :, self.readout_tokens].mean(dim=2)
-        self.store(Recording(q, k, mean_attention.div_(h), readout_attention))
+                seen[some, rows] = (A @ v[some]).transpose(1, 2)
+                torch.mean(A, dim=1, out=mean_attention[some, rows])
+                if readout[rows].any():
+                    readout_attention[some] += readout[rows].to(q) @ A
+        self.store(Recording(q, k, mean_attention, readout_attention))
         return seen.transpose(1, 2)
 
     def store(self, of_layer: Recording) -> None:
