@@ -47,6 +47,7 @@ class SharedLabel:
     label: str
     first: float | None
     second: float | None
+    index: int | None  # of the first one's class
 
     @property
     def apart(self) -> float:
@@ -240,6 +241,12 @@ def places(first: Explanation, second: Explanation) -> tuple[Box, Box]:
     return (0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 1.0)
 
 
+def bounds(first: Explanation, second: Explanation) -> Box:
+    """Where there is picture, in the same coordinates."""
+    width, height = first.view.original.size if same_picture(first, second) else (1, 1)
+    return 0.0, 0.0, float(width), float(height)
+
+
 def around(one: Box, other: Box) -> Box:
     """The smallest box that holds both."""
     return (*map(min, one[:2], other[:2]), *map(max, one[2:], other[2:]))
@@ -325,6 +332,7 @@ def shared_labels(
             second.labels[there] if here is None else first.labels[here],
             None if here is None else p[here],
             None if there is None else q[there],
+            here,
         )
         for here, there in pairs
     ]

@@ -66,6 +66,32 @@ def test_scores_and_curves_are_the_librarys(arrive, site, remove):
         assert page.locator(f"#why .why-curves path.{curve}").count() == 1
 
 
+def test_which_method_was_best_and_a_thorough_check(arrive, site):
+    page = arrive("?model=many&tab=trust")
+    e = site.explanation(page)
+    come_to_the_methods(page)
+    best = page.locator("#why .why-best")
+    assert best.inner_text() == ""
+    page.click("#why button:has-text('Check all seven')")
+    until_done(page, "trust")
+    expected = faithful.check(e).best
+    assert best.get_attribute("data-method") == (expected.method or "")
+    assert "None wins everywhere" in best.inner_text()
+    assert page.locator("#why .why-legend").inner_text().count("10 random orders") == 1
+    page.click("#why button:has-text('Check thoroughly')")
+    page.wait_for_selector("#why [data-job=trust][data-state=running] button:has-text('Cancel')")
+    until_done(page, "trust")
+    found = faithful.check(e, thorough=True)
+    assert best.get_attribute("data-method") == (found.best.method or "")
+    assert "Thorough check" in best.inner_text()
+    for remove, trusts in found.ways.items():  # both ways are known now
+        page.check(f"#why input[value={remove}] >> nth=0", force=True)
+        tile = page.locator("#why .why-tile[data-method=contribution]")
+        score = trusts["contribution"].score
+        assert float(tile.get_attribute("data-score")) == pytest.approx(score, abs=1e-5)
+        assert "30 random orders" in page.locator("#why .why-legend").inner_text()
+
+
 def test_the_map_in_the_explorer_is_checked_too(arrive, site):
     page = arrive("?map=head_rollout&layer=2&head=1")
     e = site.explanation(page)
@@ -108,7 +134,7 @@ def slow(monkeypatch):
     class Slow:
         turn, ended, costs = threading.Semaphore(2), threading.Event(), 0
 
-    trust_all = faithful.trust_all
+    check = faithful.check
 
     def one_by_one(*args, progress, **options):
         def report(done: int, total: int):
@@ -117,12 +143,12 @@ def slow(monkeypatch):
             return progress(done, total)
 
         try:
-            return trust_all(*args, progress=report, **options)
+            return check(*args, progress=report, **options)
         except faithful.Cancelled:
             Slow.ended.set()
             raise
 
-    monkeypatch.setattr(faithful, "trust_all", one_by_one)
+    monkeypatch.setattr(faithful, "check", one_by_one)
     return Slow
 
 

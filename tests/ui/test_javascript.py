@@ -14,15 +14,20 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from support.models import noise, small_classifier
 from support.paths import ROOT
 from support.payloads import SHAPES, Decoded, explain
 from support.shared import missing
 
-from vit_demo import attention
-from vit_demo.map_settings import SCHEMA
+from vit_demo import attention, compare
+from vit_demo.checkpoints import Checkpoint
+from vit_demo.compare import matching
+from vit_demo.explain import Classifier
+from vit_demo.map_settings import SCHEMA, MapSettings
 from vit_demo.ui import explorer, payload
 from vit_demo.ui.static import joined, modules
 from vit_demo.ui.texts import GLOSSARY
+from vit_demo.view import Preprocess
 
 STATE = {"map": "head_rollout", "layer": 2, "head": 1, "query": None, "direction": "from"}
 STATE |= {"below": "mean", "part": "whole", "residual": 0.5, "discard": 0.0}
@@ -55,6 +60,12 @@ def fixtures(tmp_path_factory) -> Path:
             "discard": [discard(readout) for readout in (None, [0, 1], [0, 2])],
             "enlarge": enlarge(),
             "paint": [paint(name) for name in ("inferno", "viridis")],
+            "pairs": [pair(*given) for given in PAIRS],
+            "matching": [
+                [index, count, others, matching(index, count, others)]
+                for count, others in itertools.product((1, 2, 3, 6, 12), (1, 2, 5, 12, 24))
+                for index in range(count)
+            ],
         }
     folder.joinpath("fixtures.json").write_text(json.dumps(made), encoding="utf-8")
     return folder
@@ -105,6 +116,41 @@ def all_states(discards=(0.0, 0.35, 0.9)) -> list[dict]:
             for head, below in itertools.product((0, 2), ("mean", "same")):
                 states.append(place | {"head": head, "below": below, "part": "special"})
     return states
+
+
+PAIRS = [  # title, crop of both, fit, picture of the second, map
+    ("one picture, two crops", (1.0, 0.7), "crop", 0, "rollout"),
+    ("one picture, padded", (1.0, 1.0), "pad", 0, "contribution"),
+    ("one picture, its own shape", (0.9, 1.0), "native", 0, "relevance"),
+    ("two pictures", (1.0, 1.0), "crop", 1, "attention"),
+]
+
+
+def pair(title: str, crops: tuple[float, float], fit: str, seed: int, name: str) -> dict:
+    """Two explanations on one grid, from the library."""
+    shapes = ({}, {"image_size": 40, "patch_size": 5, "depth": 5})
+    both = []
+    for crop, shape, k in zip(crops, shapes, (0, seed), strict=True):
+        classifier = small_classifier(**shape)
+        size = classifier.preprocess.size
+        checkpoint = Checkpoint("small", classifier.model, classifier.labels, Preprocess(size, crop_pct=crop))  # fmt: skip
+        both.append(Classifier(checkpoint, "cpu").explain(noise(k), fit))
+    found = compare.compare(*both, MapSettings(map=name))
+    boxes, grids = compare.places(*both), [list(e.grid) for e in both]
+    patches = [(row, col) for row in range(both[0].grid[0]) for col in range(both[0].grid[1])]
+    return {
+        "title": title,
+        "places": [{"grid": g, "box": list(b)} for g, b in zip(grids, boxes, strict=True)],
+        "bounds": list(compare.bounds(*both)),
+        "heats": [heat.flatten().tolist() for heat in found.heats],
+        "shares": name in compare.SHARES,
+        "frame": list(found.frame),
+        "grid": list(found.seen.shape),
+        "seen": found.seen.int().flatten().tolist(),
+        "maps": [laid.flatten().tolist() for laid in found.maps],
+        "correlation": found.correlation,
+        "patches": [{"patch": p, "other": compare.matching_patch(*both, p)} for p in patches],
+    }
 
 
 def save(folder: Path, data: bytes) -> str:

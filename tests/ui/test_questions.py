@@ -88,11 +88,26 @@ def test_trust_is_answered_with_the_librarys_curves(server, looked, shape, remov
     id, e = looked(shape)
     found = result(server, {"kind": "trust", "id": id, "label": 1, "remove": remove})
     expected = faithful.trust_all(e, faithful.method_maps(e, 1), 1, remove=remove)
-    assert list(found["maps"]) == list(expected) and len(found["random"]) >= 10
+    (way,) = found["ways"]
+    assert list(way["maps"]) == list(expected) and len(way["random"]) >= 10
+    assert found["best"] == faithful.best_method(expected).describe() and way["remove"] == remove
     for name, trust in expected.items():
-        assert found["maps"][name]["score"] == pytest.approx(trust.score, abs=1e-6)
-        assert found["maps"][name]["deletion"] == pytest.approx(trust.deletion.tolist(), abs=1e-6)
-        assert found["band"] == pytest.approx(trust.band, abs=1e-6)
+        assert way["maps"][name]["score"] == pytest.approx(trust.score, abs=1e-6)
+        assert way["maps"][name]["deletion"] == pytest.approx(trust.deletion.tolist(), abs=1e-6)
+        assert way["band"] == pytest.approx(trust.band, abs=1e-6)
+
+
+def test_a_thorough_trust_says_how_far_it_is_and_removes_in_two_ways(server, looked):
+    id, e = looked("class token")
+    request = {"kind": "trust", "id": id, "label": 1, "remove": "blur", "thorough": True}
+    found = result(server, request)
+    expected = faithful.check(e, label=1, remove="blur", thorough=True)
+    assert [way["remove"] for way in found["ways"]] == list(expected.ways) == ["tokens", "blur"]
+    for way in found["ways"]:
+        assert len(way["random"]) == 30
+        for name, trust in expected.ways[way["remove"]].items():
+            assert way["maps"][name]["score"] == pytest.approx(trust.score, abs=1e-6)
+    assert found["best"] == expected.best.describe()
 
 
 @pytest.mark.parametrize("shape", WITH_HEAD)
@@ -186,15 +201,16 @@ def test_trust_of_the_map_in_the_explorer(server, looked):
     state = {"map": "head_rollout", "head": 1, "layer": 1, "query": None}
     found = result(server, {"kind": "trust", "id": id, "label": 0, "state": state})
     expected = faithful.trust(e, e.head_rollouts(1)[1], 0)
-    assert list(found["maps"]) == ["shown"]
-    assert found["maps"]["shown"]["score"] == pytest.approx(expected.score, abs=1e-6)
+    (way,) = found["ways"]
+    assert list(way["maps"]) == ["shown"] and found["best"] is None
+    assert way["maps"]["shown"]["score"] == pytest.approx(expected.score, abs=1e-6)
 
 
 def test_whoever_leaves_stops_the_work(server, looked, monkeypatch):
     """A closed generator costs nothing more: the library's next report is its last."""
     id, _ = looked("class token")
     ended, seen, turn = threading.Event(), [], threading.Semaphore(0)
-    trust_all = faithful.trust_all
+    check = faithful.check
 
     def slow(*args, progress, **options):
         def one_by_one(done: int, total: int):
@@ -203,12 +219,12 @@ def test_whoever_leaves_stops_the_work(server, looked, monkeypatch):
             return progress(done, total)
 
         try:
-            return trust_all(*args, progress=one_by_one, **options)
+            return check(*args, progress=one_by_one, **options)
         except Cancelled:
             ended.set()
             raise
 
-    monkeypatch.setattr(faithful, "trust_all", slow)
+    monkeypatch.setattr(faithful, "check", slow)
     work = questions.work(server, {"kind": "trust", "id": id, "run": "1"})
     assert next(work)["done"] == 0
     turn.release()

@@ -4,7 +4,7 @@ Command line, page and programs ask here, so that the same question gets the sam
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -57,7 +57,7 @@ class Check:
         for way, trusts in self.also.items():
             of = {name: trust.describe() for name, trust in trusts.items()}
             about["also"] = {"remove": way, "methods": of}
-        return about | ({"best": asdict(self.best)} if self.best else {})
+        return about | ({"best": self.best.describe()} if self.best else {})
 
 
 def check(

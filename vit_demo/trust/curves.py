@@ -9,7 +9,7 @@ go. The score is half the area between the two curves, in units of probability:
     score = (mean insertion - mean deletion) / 2        a random order: about 0, inside the band
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
@@ -228,7 +228,21 @@ class Best:
     """The method that did best on one picture, or None: none did better than chance."""
 
     method: str | None
-    sentence: str
+    score: float | None = None
+    second: str | None = None  # the next one, if there is one
+    second_score: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        if self.method is None:
+            return f"On this picture no method did better than chance. {NONE_WINS}"
+        words = f"On this picture {spoken(self.method)} did best ({self.score:+.3f})"
+        if self.second:
+            words += f", before {spoken(self.second)} ({self.second_score:+.3f})"
+        return f"{words}. {NONE_WINS}"
+
+    def describe(self) -> dict:
+        return asdict(self) | {"sentence": self.sentence}
 
 
 def best_method(*trusts: dict[str, Trust]) -> Best:
@@ -241,11 +255,8 @@ def best_method(*trusts: dict[str, Trust]) -> Best:
     best, *others = sorted(names, key=scores.get, reverse=True)
     band = sum(of[best].band for of in trusts) / len(trusts)
     if scores[best] <= band:
-        return Best(None, f"On this picture no method did better than chance. {NONE_WINS}")
-    words = f"On this picture {spoken(best)} did best ({scores[best]:+.3f})"
-    if others:
-        words += f", before {spoken(others[0])} ({scores[others[0]]:+.3f})"
-    return Best(best, f"{words}. {NONE_WINS}")
+        return Best(None)
+    return Best(best, scores[best], *((others[0], scores[others[0]]) if others else ()))
 
 
 def spoken(method: str) -> str:

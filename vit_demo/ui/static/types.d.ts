@@ -4,6 +4,7 @@ type Codes = Uint8Array | Int8Array | Uint16Array | Int16Array | Float32Array;
 type Vector = Float32Array;
 type Patch = [row: number, column: number];
 type Grid = [rows: number, columns: number];
+type Box = [left: number, top: number, right: number, bottom: number];
 type Fusion = "mean" | "max" | "min";
 type Texts = Record<string, string>;
 type Translate = (key: string, values?: Record<string, unknown>) => string;
@@ -116,6 +117,12 @@ interface KnownClass {
   name: string;
   probability: number;
   maps: Record<string, Vector>;
+}
+
+/** Where a map lies: its grid over a box. */
+interface Place {
+  grid: Grid;
+  box: Box;
 }
 
 interface RolloutOptions {
@@ -283,6 +290,16 @@ interface TrustResult {
   random: number[][];
   band: number;
   maps: Record<string, MethodResult>;
+  best: BestMethod | null;
+  thorough?: boolean;
+}
+
+/** Which method did best on this picture; null: none did better than chance. */
+interface BestMethod {
+  method: string | null;
+  score: number | null;
+  second: string | null;
+  second_score: number | null;
 }
 
 interface MethodResult {

@@ -77,6 +77,17 @@ export function buildStrip(trust) {
     { type: "button", class: "why-button", onclick: () => checkShown(trust) },
     t("check_one"),
   );
+  ui.thorough = el(
+    "button",
+    {
+      type: "button",
+      class: "why-button",
+      title: t("check_thorough_hint"),
+      onclick: () => checkAll(trust, true),
+    },
+    t("check_thorough"),
+  );
+  ui.best = el("p", { class: "why-best", role: "status" });
   ui.rule = el("p", { class: "why-muted" }, t("strip_rule"));
   ui.about = el("p");
   ui.verdict = el("div", { class: "why-verdict" });
@@ -96,9 +107,10 @@ export function buildStrip(trust) {
         el("span", { class: "why-muted" }, t("remove")),
         ui.remove,
       ),
-      el("span", { class: "why-row" }, ui.checkAll, ui.checkOne),
+      el("span", { class: "why-row" }, ui.checkAll, ui.thorough, ui.checkOne),
     ),
     jobBar(trust, "trust"),
+    ui.best,
     ui.verdict,
   );
 }
@@ -106,21 +118,18 @@ export function buildStrip(trust) {
 /** @param {Trust} trust */
 const resultKey = ({ label, remove }) => `${label} ${remove}`;
 
-/** @param {Trust} trust */
-function checkAll(trust) {
+/** Quickly, or thoroughly: then patches are removed in two ways.
+ * @param {Trust} trust
+ * @param {boolean} [thorough] */
+function checkAll(trust, thorough = false) {
   const { label, remove } = trust;
-  startJob(trust, { kind: "trust", label, remove }, (result) => {
-    trust.results.set(`${result.label} ${result.remove}`, result);
-    if (!resultOf(trust, trust.selected)) trust.selected = bestOf(result);
+  startJob(trust, { kind: "trust", label, remove, thorough }, ({ ways, ...result }) => {
+    for (const way of ways)
+      trust.results.set(`${label} ${way.remove}`, { ...result, ...way, thorough });
+    if (!resultOf(trust, trust.selected))
+      trust.selected = result.best?.method ?? SCHEMA.class_maps[0];
     showStrip(trust);
   });
-}
-
-/** The method that did best.
- * @param {TrustResult} result */
-function bestOf({ maps }) {
-  const names = Object.keys(maps);
-  return names.reduce((best, name) => (maps[name].score > maps[best].score ? name : best));
 }
 
 /** Only the map that is in the explorer now.
@@ -130,8 +139,8 @@ function checkShown(trust) {
     state = trust.explorer.state,
     key = `${resultKey(trust)} ${mapKey(state)}`;
   trust.selected = "shown";
-  startJob(trust, { kind: "trust", label, remove, state }, (result) => {
-    trust.results.set(key, result);
+  startJob(trust, { kind: "trust", label, remove, state }, ({ ways: [way], ...result }) => {
+    trust.results.set(key, { ...result, ...way });
     showStrip(trust);
   });
 }
@@ -150,6 +159,29 @@ function resultOf(trust, method) {
   return all?.maps[method] ? { ...all, ...all.maps[method] } : null;
 }
 
+/** Which method did best by this test, on this picture.
+ * @param {Trust} trust */
+function showBest(trust) {
+  const { ui, t } = trust,
+    known = trust.results.get(resultKey(trust)),
+    best = known?.best;
+  /**
+   * @param {string} method
+   * @param {number} score */
+  const named = (method, score) => `${t(`method_${method}`)} (${signed(score)})`;
+  ui.best.dataset.method = best?.method ?? "";
+  const words = [];
+  if (best?.method) {
+    const second = best.second && named(best.second, best.second_score);
+    words.push(
+      t(second ? "best_before" : "best", { best: named(best.method, best.score), second }),
+    );
+  } else if (best) words.push(t("best_none"));
+  if (known?.thorough) words.push(t("best_thorough"));
+  if (best) words.push(t("best_nowhere"));
+  ui.best.textContent = words.join(" ");
+}
+
 /** @param {Trust} trust */
 export function showStrip(trust) {
   const { ui, t, explorer, label } = trust;
@@ -164,7 +196,8 @@ export function showStrip(trust) {
   keepFocus(ui.tiles, tiles, (node) => node.dataset.method);
   for (const input of ui.remove.querySelectorAll("input"))
     input.checked = input.value === trust.remove;
-  ui.checkAll.disabled = Boolean(trust.job);
+  ui.checkAll.disabled = ui.thorough.disabled = Boolean(trust.job);
+  showBest(trust);
   ui.checkOne.disabled = Boolean(trust.job) || !explorer.values;
   showVerdict(trust);
 }
