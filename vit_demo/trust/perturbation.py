@@ -166,31 +166,34 @@ def test_picture(
     return {"picture": path.name, "truth": truth, "predicted": predicted, "right": right}
 
 
-@torch.inference_mode()
 def perturb(
     explanation: Explanation, maps: dict[str, Tensor], truth: int, batch: int = 18
 ) -> dict[str, dict[str, list[int]]]:
     """method -> direction -> whether the answer is right with each share of pixels black."""
+    right = {}
+    for name, heat in maps.items():
+        answers = perturbed_logits(explanation, heat, batch).argmax(dim=-1) == truth
+        right[name] = dict(zip(DIRECTIONS, answers.int().tolist(), strict=True))
+    return right
+
+
+@torch.inference_mode()
+def perturbed_logits(explanation: Explanation, heat: Tensor, batch: int = 18) -> Tensor:
+    """(directions, shares, classes) on the CPU: the answers with the pixels black that the map marks
+    most, and with those that it marks least."""
     model, pixels = explanation.classifier.model, explanation.pixels
     black = fill_of(explanation, "black")
     size = pixels.shape[-2:]
     n = size[0] * size[1]
-    untouched = int(int(explanation.logits.argmax()) == truth)
-    right = {}
-    for name, heat in maps.items():
-        stretched = F.interpolate(heat[None, None], size=size, mode="bilinear")[0, 0]
-        order = order_of(stretched).to(pixels.device)
-        rank = torch.empty_like(order).scatter(0, order, torch.arange(n, device=order.device))
-        gone = [rank < int(n * share) for share in SHARES[1:]]  # the most marked
-        gone += [rank >= n - int(n * share) for share in SHARES[1:]]  # the least marked
-        answers = []
-        for part in torch.stack(gone).split(batch):
-            mask = part.unflatten(1, size)[:, None]
-            answers += (model(torch.where(mask, black, pixels)).argmax(-1) == truth).int().tolist()
-        half = len(SHARES) - 1
-        halves = (answers[:half], answers[half:])
-        right[name] = {way: [untouched, *a] for way, a in zip(DIRECTIONS, halves, strict=True)}
-    return right
+    stretched = F.interpolate(heat[None, None], size=size, mode="bilinear")[0, 0]
+    order = order_of(stretched).to(pixels.device)
+    rank = torch.empty_like(order).scatter(0, order, torch.arange(n, device=order.device))
+    gone = [rank < int(n * share) for share in SHARES[1:]]  # the most marked
+    gone += [rank >= n - int(n * share) for share in SHARES[1:]]  # the least marked
+    masks = torch.stack(gone).unflatten(1, size)[:, None]
+    answers = [model(torch.where(mask, black, pixels)).float().cpu() for mask in masks.split(batch)]
+    untouched = explanation.logits.float().cpu().expand(len(DIRECTIONS), 1, -1)
+    return torch.cat([untouched, torch.cat(answers).unflatten(0, (len(DIRECTIONS), -1))], dim=1)
 
 
 # What was done so far
