@@ -16,7 +16,6 @@ from types import SimpleNamespace
 import gradio as gr
 
 from vit_demo.checkpoints import CheckpointError, example_path
-from vit_demo.checkpoints.hub import downloaded
 from vit_demo.image import ImageError
 from vit_demo.map_settings import FITS, settings_in_link
 from vit_demo.ui.guard import was_sent
@@ -32,9 +31,9 @@ from vit_demo.ui.html import (
 )
 from vit_demo.ui.layout import TABS, chooser, nothing, speak
 from vit_demo.ui.limits import MOST_SESSIONS
-from vit_demo.ui.models import kind_of, size_text, title_of
+from vit_demo.ui.models import kind_of, on_its_way, title_of, why_not
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import LANGUAGES, language_of, one_sentence, words
+from vit_demo.ui.texts import language_of, one_sentence, words
 
 log = logging.getLogger("vit_demo")
 
@@ -219,29 +218,12 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     ui.strip.input(None, ui.strip, ui.source, js="(name) => `example ${name}`", **quiet)
 
 
-def on_its_way(model: str) -> dict:
-    """What the line about the model says while one is loaded: in every language, because the visitor
-    may change it meanwhile."""
-    came, total = downloaded(model) or (0, 0)
-    if not total:
-        return {"says": {name: words(name)["loading"].format(name=model) for name in LANGUAGES}}
-    values = {"name": model, "percent": 100 * came // total, "size": size_text(total / 1e6)}
-    says = {name: words(name)["downloading"].format(**values) for name in LANGUAGES}
-    return {"says": says, "share": came / total}
-
-
 def cannot_be_had(model: str, reason: str, kept: str) -> dict:
     """Why a model is not on the page, and which one is."""
-    says = {}
-    for language in LANGUAGES:
-        text = words(language)
-        if "hub cannot be reached" in reason:
-            sentence = text["hub"].format(name=model)
-        elif reason:
-            sentence = one_sentence(reason, language)
-        else:
-            sentence = text["failed_model"].format(name=model)
-        says[language] = f"{sentence} {text['model_kept'].format(kept=kept)}"
+    says = {
+        language: f"{sentence} {words(language)['model_kept'].format(kept=kept)}"
+        for language, sentence in why_not(model, reason).items()
+    }
     return {"says": says, "failed": True}
 
 

@@ -22,7 +22,7 @@ import gradio as gr
 
 from vit_demo.explain import Explanation
 from vit_demo.map_settings import FITS
-from vit_demo.ui import inside, questions
+from vit_demo.ui import compare, inside, questions
 from vit_demo.ui import server_functions as ask
 from vit_demo.ui.explorer import make_explorer
 from vit_demo.ui.html import (
@@ -74,6 +74,7 @@ TABS = {  # in their order
     "explore": Tab(explorer, explorer_value),
     "inside": Tab(inside.make_tab, inside.tab_value),
     "trust": Tab(questions.make_tab, questions.tab_value),
+    "compare": Tab(compare.make_tab, compare.tab_value),
 }
 
 

@@ -3,12 +3,12 @@
 import os
 
 from vit_demo.checkpoints import about_embedded
-from vit_demo.checkpoints.hub import can_download, is_on_disk
+from vit_demo.checkpoints.hub import can_download, downloaded, is_on_disk
 from vit_demo.checkpoints.timm_models import parameter_count, repository, supported_timm
 from vit_demo.embedded import DEFAULT, embedded
 from vit_demo.explain import Classifier
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import words
+from vit_demo.ui.texts import LANGUAGES, one_sentence, words
 
 # The models people come for, smallest first: family, what it is, its timm name, megabytes.
 CURATED = (
@@ -126,6 +126,30 @@ def imagenet_offer(server: Server, language: str) -> dict:
     offer = {"name": chosen["name"], "text": label.format(model=short, size=chosen["size"])}
     can = chosen["here"] or can_download(f"timm/{chosen['name']}")
     return offer | {"reason": "" if can else text["offer_offline"]}
+
+
+def on_its_way(name: str) -> dict:
+    """What is said while a model is loaded: in every language, because the visitor may change it."""
+    came, total = downloaded(name) or (0, 0)
+    if not total:
+        return {"says": {lang: words(lang)["loading"].format(name=name) for lang in LANGUAGES}}
+    values = {"name": name, "percent": 100 * came // total, "size": size_text(total / 1e6)}
+    says = {lang: words(lang)["downloading"].format(**values) for lang in LANGUAGES}
+    return {"says": says, "share": came / total}
+
+
+def why_not(name: str, reason: str) -> dict[str, str]:
+    """Why a model cannot be had, in every language."""
+    says = {}
+    for language in LANGUAGES:
+        text = words(language)
+        if "hub cannot be reached" in reason:
+            says[language] = text["hub"].format(name=name)
+        elif reason:
+            says[language] = one_sentence(reason, language)
+        else:
+            says[language] = text["failed_model"].format(name=name)
+    return says
 
 
 def is_imagenet(name: str) -> bool:

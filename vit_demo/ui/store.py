@@ -92,6 +92,11 @@ class Store:
             self.kept.move_to_end(id)
             return id, self.kept[id]
 
+    def example_of(self, id: str) -> str | None:
+        """The name of the example that was looked at, if it was one."""
+        with self.lock:
+            return next((key[1] for key, known in self.known.items() if known == id), None)
+
     def folder_of(self, id: str) -> Path:
         return self.folder / id
 
@@ -236,12 +241,17 @@ class Server:
         self, picture: object, model: str, fit: str, example: str | None = None
     ) -> tuple[str, Explanation]:
         """Look at a picture: what was seen, and its id. Examples are looked at once for everybody."""
+        return self.look(self.models.get(model), picture, fit, example)
+
+    def look(
+        self, classifier: Classifier, picture: object, fit: str, example: str | None = None
+    ) -> tuple[str, Explanation]:
+        """The same with a model that is at hand. (Two models may have the same name.)"""
         self.folder.sweep()
-        key = (model, example, fit) if example else None
+        key = (classifier, example, fit) if example else None
         known = key and self.store.find(key)
         if known:
             return known
-        classifier = self.models.get(model)
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
         id = self.store.new_id()
         self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)

@@ -496,3 +496,109 @@ interface Walk extends Omit<WalkSetup, "css"> {
   redraw: () => void;
   go: (step: number) => void;
 }
+
+/** What ui/compare.py hands over once. */
+interface CompareSetup {
+  texts: Record<string, Texts>;
+  chooser: Record<string, Texts>;
+  shares: string[]; // maps whose numbers mean the same in every model
+}
+
+/** The first one: what is on the page. */
+interface CompareValue {
+  id: string;
+  example: string | null;
+  examples: string[]; // that its model knows
+  answers: NamedAnswer[];
+}
+
+/** What ui/compare.py says of the second one. */
+interface Pair {
+  id: string;
+  url: string;
+  same_picture: boolean;
+  boxes: [Box, Box];
+  bounds: Box;
+  agree: boolean | null;
+  answers: NamedAnswer[];
+  labels: PairLabel[];
+  matches: Record<string, number>;
+}
+
+/** A label in every language. */
+interface NamedAnswer {
+  names: Texts;
+  probability: number;
+}
+
+interface PairLabel {
+  names: Texts;
+  first: number | null;
+  second: number | null;
+  index: number | null;
+}
+
+/** The second one, opened; `of` is the first one that it belongs to. */
+interface Second extends Pair {
+  of?: string;
+  data: Payload;
+  maps: Maps;
+  grounds: Explorer["grounds"];
+  classes: Map<number, KnownClass>;
+  asked: Set<string>;
+}
+
+/** One side: its map, and where it lies. */
+interface View {
+  state: State;
+  values: Vector | null;
+  place: Place;
+  ground: Ground;
+}
+
+/** Both sides, and what lies between them. */
+interface Views {
+  sides: View[];
+  notes: string[];
+  frame: Box;
+  grid: Grid;
+  seen: boolean[];
+  maps: Float64Array[] | null;
+  difference: Float64Array | null;
+  correlation: number;
+}
+
+/** Everything the tab Compare knows. */
+interface Compare extends CompareSetup {
+  root: HTMLElement;
+  id: string;
+  props: GradioComponent["props"];
+  trigger: GradioComponent["trigger"];
+  server: GradioComponent["server"];
+  explorer: ExplorerHandle;
+  ui: Elements;
+  language: string;
+  chosenModel: { value: string; shown: string; text: Texts; language: string };
+  first: CompareValue | null;
+  mode: string;
+  wish: { model?: string; example?: string; file?: string };
+  run: number;
+  asked: string;
+  second: Second | null;
+  waiting: boolean;
+  status: string;
+  trouble: string;
+  views: Views | null;
+  chosen: { first: Patch; second: Patch } | null;
+  hover: { side: number; patch: Patch } | null;
+  frame: number;
+  stale?: boolean;
+  set: Explorer["set"];
+  t: Translate;
+  change: (changes: { mode?: string; model?: string; example?: string; file?: string }) => void;
+  send: (file: File) => void;
+  draw: () => void;
+  redraw: () => void;
+  say: (key: string) => void;
+  announce: () => void;
+}

@@ -3,6 +3,7 @@ Korean sentence they are numbered. The first that fits is taken, so special ones
 
 ERRORS = {
     # A picture
+    "There is no such picture here; choose an example, or send one.": "그런 사진이 없습니다. 예시를 고르거나 사진을 보내 주세요.",
     "Give a file, not an address: save the picture first, then choose it.": "주소가 아니라 파일이 필요합니다. 사진을 먼저 저장한 뒤 골라 주세요.",
     "A picture was expected, but {} came; give a file, an image or an array.": "사진이 오지 않았습니다. 파일을 다시 골라 주세요.",
     "There is no file {}; check the name and the folder.": "{0} 파일이 없습니다. 이름과 폴더를 확인해 주세요.",

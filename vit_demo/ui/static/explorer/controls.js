@@ -8,7 +8,7 @@ import { legend } from "./legend.js";
 import { listenToPicture } from "./picture.js";
 import { isClass, SCHEMA } from "./state.js";
 import { fillHeads, sync } from "./sync.js";
-import { copyPython, savePng } from "./takeaway.js";
+import { copyPython, pngName, savePng, sheetOf } from "./takeaway.js";
 import { listenToWall } from "./wall.js";
 
 /** @param {Explorer} explorer */
@@ -133,7 +133,9 @@ function tools(explorer) {
     "div",
     { class: "vx-tools" },
     button(explorer, "peek", togglePeek, { "aria-pressed": String(explorer.peek) }),
-    button(explorer, "png", () => savePng(explorer), { title: t("png_hint") }),
+    button(explorer, "png", () => savePng(sheetOf(explorer), pngName(explorer)), {
+      title: t("png_hint"),
+    }),
     button(explorer, "python", () => copyPython(explorer), { title: t("python_hint") }),
   );
 }

@@ -28,7 +28,7 @@ export function el(tag, options = {}, ...children) {
 }
 
 /** A row of radio buttons that looks like one switch. `options`: [value, text], ...
- * @param {Explorer} explorer
+ * @param {Pick<Explorer, "ui" | "id" | "t" | "set">} explorer
  * @param {string} key
  * @param {[any, string][]} options
  * @param {Record<string, string>} [hints]
@@ -54,12 +54,12 @@ export function choice(
 }
 
 /** The "?" that explains some words.
- * @param {Explorer} explorer
+ * @param {Pick<Explorer, "root">} explorer
  * @param {...string} words */
 export const help = ({ root }, ...words) => question(root.lang, words);
 
 /**
- * @param {Explorer} explorer
+ * @param {Pick<Explorer, "root" | "ui" | "id" | "t" | "set">} explorer
  * @param {string} key
  * @param {number} min
  * @param {number} max
@@ -87,7 +87,7 @@ export function range(explorer, key, min, max, stepSize, word) {
 }
 
 /**
- * @param {Explorer} explorer
+ * @param {Pick<Explorer, "ui" | "id">} explorer
  * @param {string} key
  * @param {[any, string][]} options
  * @param {(value: string) => void} change */

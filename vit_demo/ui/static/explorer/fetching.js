@@ -19,6 +19,7 @@ export function fetchQuery(explorer, query) {
       if (maps !== explorer.maps) return;
       maps.remember(query, buffer);
       explorer.base.key = explorer.wall.key = null;
+      sync(explorer);
       explorer.draw("picture", "wall");
     })
     .catch((error) => {
@@ -64,7 +65,7 @@ export function fetchClasses(explorer) {
 }
 
 /** `found`: {number: {name, probability, data}}; data are (SCHEMA.class_maps x N) numbers in base64.
- * @param {Explorer} explorer
+ * @param {Pick<Explorer, "classes" | "maps">} explorer
  * @param {Record<string, ClassMaps>} found */
 export function rememberClasses({ classes, maps: { N } }, found) {
   for (const [label, { name, probability, data }] of Object.entries(found)) {

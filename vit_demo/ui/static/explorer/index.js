@@ -225,7 +225,7 @@ async function show(explorer, buffer, changes = {}, classes = {}, file = {}) {
 /** What can lie under the map: the picture that the model saw, and the visitor's own, where it is finer.
  * @param {Payload} data
  * @returns {Promise<Explorer["grounds"]>} */
-async function groundsOf({ picture, preview, arrays }) {
+export async function groundsOf({ picture, preview, arrays }) {
   /**
    * @param {Uint8Array<ArrayBuffer>} bytes
    * @param {string} kind

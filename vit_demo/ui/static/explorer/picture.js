@@ -41,8 +41,8 @@ export function baseVector(explorer) {
 }
 
 /** The map of a class, or of one class minus another; null while it has not been fetched.
- * @param {Explorer} explorer */
-function classVector({ state: { map, label, minus }, classes }) {
+ * @param {Pick<Explorer, "state" | "classes">} explorer */
+export function classVector({ state: { map, label, minus }, classes }) {
   const [plus, less] = [label, minus].map((one) => classes.get(one)?.maps[map]);
   if (!plus || minus === null) return plus ?? null;
   return less ? plus.map((value, k) => value - less[k]) : null;

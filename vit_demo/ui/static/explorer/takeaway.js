@@ -79,10 +79,11 @@ export function pngName(explorer) {
   return `${[...parts, data.fit].join("-")}.png`.replace(/[^\p{L}\w.-]+/gu, "_");
 }
 
-/** @param {Explorer} explorer */
-export function savePng(explorer) {
-  const name = pngName(explorer);
-  sheetOf(explorer).toBlob((blob) => {
+/** Hand a drawing to the visitor as a file.
+ * @param {HTMLCanvasElement} canvas
+ * @param {string} name */
+export function savePng(canvas, name) {
+  canvas.toBlob((blob) => {
     const link = el("a", { href: URL.createObjectURL(blob), download: name });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);

@@ -7,10 +7,30 @@ import { closest, find } from "./dom.js";
 
 /** @typedef {{ name: string; title: string; where: string; here: boolean }} Model */
 
-/**
+/** @typedef {{ value: string; shown: string; text: Texts; language: string }} Chosen */
+
+/** The model of the page: a component.
  * @param {HTMLElement} element
  * @param {GradioComponent} gradio */
 export function mount(element, { props, trigger, watch, server }) {
+  const given = /** @type {Chosen} */ (/** @type {unknown} */ (props));
+  const { speak, take } = mountChooser(element, given, server, (name) =>
+    sendValue({ props, trigger }, name),
+  );
+  document.addEventListener("vit-model", (event) => {
+    // somebody else on the page offers a model
+    const { name } = /** @type {CustomEvent} */ (event).detail;
+    take(name, name);
+  });
+  watch(["value", "shown", "text", "language"], speak);
+}
+
+/** In an element with the parts of `CHOOSER_TEMPLATE`. `props` say which model is chosen, and all words.
+ * @param {HTMLElement} element
+ * @param {Chosen} props
+ * @param {GradioComponent["server"]} server
+ * @param {(name: string, title: string) => void} choose */
+export function mountChooser(element, props, server, choose) {
   const field = find(element, "input"),
     list = find(element, ".list"),
     options = find(element, "ul"),
@@ -58,7 +78,7 @@ export function mount(element, { props, trigger, watch, server }) {
   /** @param {Model} model @param {number} k */
   function option({ name, title, where, here }, k) {
     const row = document.createElement("li");
-    Object.assign(row, { id: `model-${k}`, role: "option", title: name });
+    Object.assign(row, { id: `${options.id}-${k}`, role: "option", title: name });
     row.classList.toggle("here", here);
     row.setAttribute("aria-current", String(name === props.value));
     row.append(part("span", title), part("small", name === title ? "" : name), part("em", where));
@@ -85,7 +105,7 @@ export function mount(element, { props, trigger, watch, server }) {
     for (const [at, row] of [...options.children].entries())
       row.setAttribute("aria-selected", String(at === k));
     if (k < 0) field.removeAttribute("aria-activedescendant");
-    else field.setAttribute("aria-activedescendant", `model-${k}`);
+    else field.setAttribute("aria-activedescendant", `${options.id}-${k}`);
     options.children[k]?.scrollIntoView({ block: "nearest" });
   }
 
@@ -101,7 +121,7 @@ export function mount(element, { props, trigger, watch, server }) {
     leave();
     field.value = title;
     field.blur();
-    sendValue({ props, trigger }, name);
+    choose(name, title);
   }
 
   /** Enter: the one that is marked, the only one, or the one that is called just so. */
@@ -155,17 +175,11 @@ export function mount(element, { props, trigger, watch, server }) {
     if (model) take(model.name, model.title);
   });
 
-  document.addEventListener("vit-model", (event) => {
-    // somebody else on the page offers a model
-    const { name } = /** @type {CustomEvent} */ (event).detail;
-    take(name, name);
-  });
-
   const speak = () => {
     field.setAttribute("aria-label", props.text.label);
     options.setAttribute("aria-label", props.text.label);
     if (document.activeElement !== field) field.value = props.shown;
   };
-  watch(["value", "shown", "text", "language"], speak);
   speak();
+  return { speak, take };
 }

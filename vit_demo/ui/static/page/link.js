@@ -26,6 +26,7 @@ export function mount(element, { props, trigger, watch }) {
     const { model, example, fit } = shown(),
       address = new URL(location.href);
     const page = { tab: currentTab(), lang: document.documentElement.lang };
+    document.dispatchEvent(new CustomEvent("vit-link", { detail: page })); // a tab may add its own
     address.search = "";
     if (address.hash.slice(1).split("/")[0] !== page.tab) address.hash = "";
     for (const [key, value] of Object.entries({ model, example, fit, ...explorerState(), ...page }))
@@ -73,6 +74,7 @@ export function mount(element, { props, trigger, watch }) {
 
   document.addEventListener("vitx-state", rememberSoon);
   document.addEventListener("vit-tab", rememberSoon);
+  document.addEventListener("vit-second", rememberSoon);
   watch("shown", () => {
     asked = false;
     rememberSoon();
