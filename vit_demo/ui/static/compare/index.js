@@ -231,7 +231,7 @@ function build(compare) {
     } else {
       ui.correlation = el("p", { class: "cmp-correlation" });
       ui.about = el("p", { class: "cmp-muted" });
-      parts.push(ui.correlation, ui.about);
+      parts.push(el("div", {}, ui.correlation, ui.about));
     }
     return el("section", { class: "cmp-side", "data-side": side }, ...parts);
   });
