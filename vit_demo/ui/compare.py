@@ -41,11 +41,17 @@ def make_tab(server: Server) -> gr.HTML:
     `submit` with a request; its property `news` is what `look` yields."""
     setup = {"texts": texts(), "chooser": chooser_words(), "shares": compare.SHARES}
     questions = [ask.answering(server, one) for one in (ask.query_rows, ask.class_maps)]
+
+    def load_model(request: dict) -> dict:
+        """A link may name two models: the second is loaded while the first is on its way."""
+        server.fetch(str(request.get("model")))
+        return {}
+
     section = HTML(
         None,
         html_template='<div class="vitx cmp"></div>',
         js_on_load=mount_script("compare/index.js", json.dumps(setup, ensure_ascii=False)),
-        server_functions=[*questions, *ask.about_models(server)[:1]],
+        server_functions=[*questions, *ask.about_models(server)[:1], load_model],
         elem_id="compare",
         news=None,
         language="en",
@@ -92,22 +98,18 @@ def tab_value(server: Server, id: str, explanation: Explanation) -> dict:
 
 def look(server: Server, request: dict) -> Iterator[dict]:
     """What the visitor wants beside the picture `id`: a `model`, an `example`, or a `file` that was sent.
-    While a model is on its way, how far it is; in the end the second one, or an `error`. Without an id
-    the first one is still on its way itself: the model is loaded meanwhile."""
+    While a model is on its way, how far it is; in the end the second one, or an `error`."""
     language, run = language_of(str(request.get("language"))), request.get("run")
     text = words(language)
     id, name = request.get("id"), str(request.get("model") or "").strip()
     try:
         first = server.store.get(str(id))
-        if name:
-            yield from ({"run": run, **news} for news in fetch(server, name))
-            if id is None:
-                return
         if first is None:
             yield {"run": run, "error": text["gone"]}
             return
         fit = first.view.fit
         if name:
+            yield from ({"run": run, **news} for news in fetch(server, name))
             example = server.store.example_of(str(id))
             found = server.explain(first.view.original, name, fit, example)
         else:

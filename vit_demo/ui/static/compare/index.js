@@ -103,6 +103,7 @@ function readLink(compare) {
   if (model) {
     Object.assign(compare, { mode: "models", wish: { model } });
     Object.assign(compare.chosenModel, { value: model, shown: model });
+    compare.server.load_model({ model });
   } else if (given.get("beside")) compare.wish = { example: given.get("beside") };
 }
 
@@ -158,11 +159,10 @@ function wanted({ mode, wish, first }) {
 /** Ask for the second one, if the tab is open, and it is not here or on its way.
  * @param {Compare} compare */
 function ask(compare) {
-  const { first, trigger, language } = compare,
-    id = first?.id ?? null; // a model can be loaded before the first one is there
-  if (currentTab() !== "compare" || (!first && compare.mode === "pictures")) return;
+  const { first, trigger, language } = compare;
+  if (!first || currentTab() !== "compare") return;
   const request = wanted(compare),
-    key = JSON.stringify([id, request]);
+    key = JSON.stringify([first.id, request]);
   if (key === compare.asked) return;
   compare.asked = key;
   compare.run += 1;
@@ -173,7 +173,7 @@ function ask(compare) {
   if (!request) return compare.draw();
   if (request.example) compare.wish = request;
   document.dispatchEvent(new CustomEvent("vit-second")); // for the address
-  trigger("submit", { ...request, id, run: compare.run, language });
+  trigger("submit", { ...request, id: first.id, run: compare.run, language });
   compare.draw();
 }
 
