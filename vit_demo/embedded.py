@@ -15,6 +15,11 @@ def embedded() -> dict[str, Path]:
     return {path.stem: path for path in sorted(ASSETS.glob("*.safetensors"))}
 
 
+def snapshots() -> Path:
+    """The folder with the model of digits at moments of its training."""
+    return ASSETS / "vit-mnist-snapshots"
+
+
 @cache
 def example_path(name: str) -> Path:
     """An example picture by its name, such as "koala"."""

@@ -14,7 +14,7 @@ HANGUL = re.compile("[가-힣]")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("part", ["PAGE", "EXPLORER", "INSIDE", "TRUST", "EXAMPLES"])
+@pytest.mark.parametrize("part", ["PAGE", "EXPLORER", "INSIDE", "TRUST", "LEARN", "EXAMPLES"])
 def test_every_text_is_translated(language, part):
     english, other = getattr(en, part), getattr(LANGUAGES[language], part)
     assert english.keys() == other.keys()

@@ -12,6 +12,7 @@ AUGMENTATIONS = ("none", "digits", "clothes", "photos", "zoom", "uploads")  # `a
 OPTIMIZERS = ("adamw", "muon")
 FIRST_WEIGHTS = ("normal", "mimetic")
 PRECISIONS = ("float32", "bfloat16")
+SNAPSHOT_TABLE = "snapshots.json"  # what is known of the moments whose weights were kept
 SHAPES = {  # --config
     "notes": {"embed_dim": 128, "depth": 3, "heads": 4},
     "mini": {"embed_dim": 192, "depth": 6, "heads": 3},

@@ -12,12 +12,12 @@ import torch
 
 from vit_demo.checkpoints import save_checkpoint
 from vit_demo.files import write_text
+from vit_demo.training.config import SNAPSHOT_TABLE
 from vit_demo.training.data import Dataset
 from vit_demo.training.evaluation import measure
 from vit_demo.training.run import Run
 
 FOLDER = "snapshots"  # in the folder of the run
-TABLE = "snapshots.json"
 EARLY = 1 / 200  # of the steps: from there on the moments are about geometric
 PICTURES = 1000  # test pictures that each moment is measured on
 
@@ -75,7 +75,7 @@ def take_snapshot(run: Run, step: int, epoch_loss: float = 0.0) -> None:
             "test_pictures": len(pictures),
             "moments": run.snapshots,
         }
-        write_text(folder / TABLE, json.dumps(table))
+        write_text(folder / SNAPSHOT_TABLE, json.dumps(table))
 
 
 def spread_out(dataset: Dataset, most: int) -> Dataset:

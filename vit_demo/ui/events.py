@@ -5,7 +5,6 @@ in one event, `look`. While it runs, later wishes wait, and only the newest of t
 Layer, head, patch and all other settings of the explorer never come here: the browser does them.
 """
 
-import base64
 import logging
 import time
 from collections import OrderedDict
@@ -32,6 +31,7 @@ from vit_demo.ui.html import (
 from vit_demo.ui.layout import TABS, chooser, nothing, speak
 from vit_demo.ui.limits import MOST_SESSIONS
 from vit_demo.ui.models import kind_of, on_its_way, title_of, why_not
+from vit_demo.ui.server_functions import decoded
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import language_of, one_sentence, words
 
@@ -246,11 +246,3 @@ def path_of(upload: object) -> str:
     if not isinstance(path, str):
         raise ImageError("The picture did not arrive; choose it again in step 1.")
     return path
-
-
-def decoded(drawing: str | None) -> bytes:
-    """The drawing pad's data URL as the bytes of a PNG file."""
-    try:
-        return base64.b64decode((drawing or "").partition(",")[2], validate=True)
-    except ValueError as error:
-        raise ImageError("The drawing did not arrive; draw it again.") from error

@@ -20,9 +20,10 @@ from typing import NamedTuple
 
 import gradio as gr
 
+from vit_demo.embedded import snapshots
 from vit_demo.explain import Explanation
 from vit_demo.map_settings import FITS
-from vit_demo.ui import compare, inside, questions
+from vit_demo.ui import compare, inside, learn, questions
 from vit_demo.ui import server_functions as ask
 from vit_demo.ui.explorer import make_explorer
 from vit_demo.ui.html import (
@@ -76,6 +77,8 @@ TABS = {  # in their order
     "trust": Tab(questions.make_tab, questions.tab_value),
     "compare": Tab(compare.make_tab, compare.tab_value),
 }
+if snapshots().is_dir():  # a checkout may come without these large files
+    TABS["learn"] = Tab(learn.make_tab, learn.tab_value)
 
 
 def lay_out(server: Server, default: str) -> SimpleNamespace:

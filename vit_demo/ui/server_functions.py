@@ -17,6 +17,7 @@ import torch
 from vit_demo import trust as faithful
 from vit_demo.checkpoints.timm_models import supported_timm
 from vit_demo.explain import Explanation
+from vit_demo.image import ImageError
 from vit_demo.trust import knockout
 from vit_demo.ui import models, payload
 from vit_demo.ui.store import Server
@@ -145,11 +146,21 @@ def guarded(question: Callable[[dict], dict]) -> Callable[[dict], dict]:
         request = request if isinstance(request, dict) else {}
         try:
             return question(request)
+        except ValueError as error:  # the library's own words
+            return {"error": one_sentence(error)}
         except Exception:
             log.exception("answering %s", question.__name__)
             return {"error": words(request.get("language"))["failed_answer"]}
 
     return answer
+
+
+def decoded(drawing: object) -> bytes:
+    """A drawing pad's data URL as the bytes of a PNG file."""
+    try:
+        return base64.b64decode(str(drawing or "").partition(",")[2], validate=True)
+    except ValueError as error:
+        raise ImageError("The drawing did not arrive; draw it again.") from error
 
 
 def files_on_demand(server: Server):

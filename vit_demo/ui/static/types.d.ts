@@ -602,3 +602,70 @@ interface Compare extends CompareSetup {
   say: (key: string) => void;
   announce: () => void;
 }
+
+/** What learn.py hands over once. */
+interface LearnSetup {
+  texts: Record<string, Texts>;
+  examples: Record<string, [name: string, label: string, src: string][]>;
+  maps: string[];
+}
+
+interface LearnFunction {
+  name: string;
+  file: string;
+  first: number;
+  code: string;
+}
+
+/** learn.py's `training_history`. */
+interface LearnHistory {
+  moments: {
+    step: number;
+    epoch: number;
+    train_loss: number | null;
+    test_loss: number;
+    accuracy: number;
+    confusion: number[][];
+  }[];
+  labels: string[];
+  steps: number;
+  epochs: number;
+  batch_size: number;
+  test_pictures: number;
+  grid: Grid;
+  positions: string;
+  command: string;
+  code: { part: string; functions: LearnFunction[] }[];
+}
+
+/** learn.py's `digit_over_time`, decoded: maps are (moments, layers, heads, patches). */
+interface LearnDigit {
+  probabilities: number[][];
+  layers: number;
+  heads: number;
+  maps: Record<string, Vector>;
+  size: [width: number, height: number];
+  pixels: Uint8Array;
+}
+
+/** Everything the tab "Learn" knows. */
+interface Learn extends LearnSetup {
+  root: HTMLElement;
+  server: GradioComponent["server"];
+  ui: Elements;
+  language: string;
+  tables: Record<string, ColourTable>;
+  colours: string;
+  map: string;
+  history: LearnHistory | null;
+  positions: Vector | null;
+  example: string | null;
+  drawing: string | null;
+  digit: LearnDigit | null;
+  turn: number;
+  at: number;
+  playing: Timer | null;
+  t: Translate;
+  number: (x: number, digits?: number) => string;
+  go: (at: number) => void;
+}

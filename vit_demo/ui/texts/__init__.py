@@ -18,6 +18,7 @@ GLOSSARY = {
 }
 LABELS = {name: language.LABELS for name, language in LANGUAGES.items() if language.LABELS}
 TRUST_TEXTS = {name: language.TRUST for name, language in LANGUAGES.items()}
+LEARN_TEXTS = {name: language.LEARN for name, language in LANGUAGES.items()}
 
 CITATION = """@inproceedings{dosovitskiy2021image,
   title     = {An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale},

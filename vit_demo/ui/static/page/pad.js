@@ -5,38 +5,52 @@ import { sendValue } from "../gradio.js";
 import { find } from "./dom.js";
 import { forgetUpload } from "./picture.js";
 
-/** Black strokes on white; after each stroke the drawing is sent. An empty pad has no answer.
+/** After each stroke the drawing is sent. An empty pad has no answer.
  * @param {HTMLElement} element
  * @param {GradioComponent} gradio */
 export function mount(element, { props, trigger }) {
-  const canvas = find(element, "canvas"),
-    pen = canvas.getContext("2d");
-  let last = null,
-    timer = null;
+  /** @param {string | null} drawing */
+  const send = (drawing) => {
+    forgetUpload();
+    sendValue({ props, trigger }, drawing);
+  };
+  const pad = drawingPad(find(element, "canvas"), send);
+  find(element, "button").addEventListener("click", () => {
+    pad.erase();
+    send(null);
+  });
+}
+
+/** Black strokes on white; after each stroke the drawing is handed over, as a data URL.
+ * @param {HTMLCanvasElement} canvas
+ * @param {(drawing: string) => void} drawn */
+export function drawingPad(canvas, drawn) {
+  const pen = canvas.getContext("2d");
+  /** @type {[number, number] | null} */
+  let last = null;
+  /** @type {Timer} */
+  let timer = null;
   const erase = () => {
+    clearTimeout(timer);
     pen.fillStyle = "#fff";
     pen.fillRect(0, 0, canvas.width, canvas.height);
   };
-  /** @param {PointerEvent} event */
+  /** @param {PointerEvent} event
+   * @returns {[number, number]} */
   const point = (event) => {
     const box = canvas.getBoundingClientRect(),
       scale = canvas.width / box.width;
     return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
   };
   /**
-   * @param {number[]} from
-   * @param {number[]} to */
+   * @param {[number, number]} from
+   * @param {[number, number]} to */
   const stroke = (from, to) => {
     Object.assign(pen, { lineWidth: 22, lineCap: "round", lineJoin: "round", strokeStyle: "#111" });
     pen.beginPath();
     pen.moveTo(...from);
     pen.lineTo(...to);
     pen.stroke();
-  };
-  /** @param {string | null} drawing */
-  const send = (drawing) => {
-    forgetUpload();
-    sendValue({ props, trigger }, drawing);
   };
   canvas.addEventListener("pointerdown", (event) => {
     canvas.setPointerCapture(event.pointerId);
@@ -53,14 +67,18 @@ export function mount(element, { props, trigger }) {
   const end = () => {
     if (!last) return;
     last = null;
-    timer = setTimeout(() => send(canvas.toDataURL("image/png")), 150);
+    timer = setTimeout(() => drawn(canvas.toDataURL("image/png")), 150);
   };
   canvas.addEventListener("pointerup", end);
   canvas.addEventListener("pointercancel", end);
-  find(element, "button").addEventListener("click", () => {
-    clearTimeout(timer);
-    erase();
-    send(null);
-  });
   erase();
+  return {
+    erase,
+    /** A picture in place of strokes.
+     * @param {CanvasImageSource} picture */
+    show(picture) {
+      erase();
+      pen.drawImage(picture, 0, 0, canvas.width, canvas.height);
+    },
+  };
 }
