@@ -78,6 +78,17 @@ def vit_mnist():
 
 
 @pytest.fixture(scope="session")
+def digits_history():
+    """The embedded model of digits at moments of its training."""
+    from vit_demo.embedded import snapshots
+    from vit_demo.learning import load_history
+
+    if not snapshots().is_dir():
+        missing("assets/vit-mnist-snapshots is not here; clone again")
+    return load_history(device="cpu")
+
+
+@pytest.fixture(scope="session")
 def served_site():
     from support.page import served
 

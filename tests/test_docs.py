@@ -28,7 +28,6 @@ def folder(tmp_path, monkeypatch, colours) -> Path:
     for name in ("cat.jpg", "dog.jpg", "coffee.jpg", "pictures/cat.jpg"):
         Path(name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "assets" / "examples" / "koala.jpg", name)
-    shutil.copy(ROOT / "assets" / "examples" / "digit-seven.png", "digit.png")
     Path("FOLDER").symlink_to(colours)
     return tmp_path
 

@@ -29,10 +29,10 @@ def folder(colours, tmp_path_factory):
     return out / "snapshots"
 
 
-@pytest.fixture(scope="module")
-def digits():
+@pytest.fixture
+def digits(digits_history):
     """The moments that come with the project."""
-    return load_history(device="cpu")
+    return digits_history
 
 
 def test_every_moment_answers_as_its_checkpoint_does(folder, colours):
@@ -80,7 +80,7 @@ def test_the_embedded_model_is_the_last_moment(digits, vit_mnist):
         assert torch.equal(value, vit_mnist.model.state_dict()[name]), name
 
 
-def test_the_moments_are_small_and_no_models_to_choose():
+def test_the_moments_are_small_and_no_models_to_choose(digits):
     files = list(snapshots().iterdir())
     assert all(path.stat().st_size < 2_000_000 for path in files)
     assert not {path.stem for path in files} & set(embedded())

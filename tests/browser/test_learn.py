@@ -6,15 +6,14 @@ import pytest
 from support.page import PHONE, open_tab, serious_axe_violations
 
 from vit_demo.embedded import example_path
-from vit_demo.learning import load_history
 
 LEARN = "document.querySelector('#learn .learn')"
 FIRST = "digit-two"  # the example that the tab starts with
 
 
-@pytest.fixture(scope="module")
-def history():
-    return load_history(device="cpu")
+@pytest.fixture(autouse=True)
+def history(digits_history):
+    return digits_history
 
 
 def until_digit(page, turn: int) -> None:

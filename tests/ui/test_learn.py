@@ -11,7 +11,6 @@ from support.runs import arguments
 
 from vit_demo.embedded import example_path
 from vit_demo.inside import position_similarity
-from vit_demo.learning import load_history
 from vit_demo.training.config import complete
 from vit_demo.ui import learn
 from vit_demo.ui.server_functions import guarded
@@ -24,9 +23,9 @@ def unpacked(text: str, *shape: int) -> torch.Tensor:
     return torch.from_numpy(np.frombuffer(base64.b64decode(text), "<f4").copy()).reshape(shape)
 
 
-@pytest.fixture(scope="module")
-def history():
-    return load_history(device="cpu")
+@pytest.fixture(autouse=True)
+def history(digits_history):
+    return digits_history
 
 
 def test_a_digit_at_every_moment(history):
