@@ -89,8 +89,10 @@ def test_the_moments_are_small_and_no_models_to_choose(digits):
 def test_it_learns(digits):
     first, last = digits.moments[0], digits.moments[-1]
     assert first.train_loss is None and first.accuracy < 0.25 and last.accuracy > 0.98
+    of_each_digit = torch.tensor(first.confusion).sum(1)
     for moment in digits.moments:
         confusion = torch.tensor(moment.confusion)
+        assert torch.equal(confusion.sum(1), of_each_digit)
         assert confusion.sum() == digits.test_pictures == PICTURES
         assert confusion.diag().sum() / PICTURES == pytest.approx(moment.accuracy)
     example = ROOT / "assets" / "examples" / "digit-seven.png"
@@ -100,9 +102,11 @@ def test_it_learns(digits):
 def test_the_table_is_true_of_the_weights(digits, shared):
     (test_set,) = load_dataset("mnist", str(shared / "data"), 28, 1, parts=("test",))
     group = ProcessGroup(0, 1, torch.device("cpu"))
+    pictures = spread_out(test_set, PICTURES)
+    of_each_digit = torch.bincount(pictures.labels, minlength=10).tolist()
     for moment in digits.moments[:: len(digits.moments) // 3]:
         classifier = moment.classifier
-        pictures = spread_out(test_set, PICTURES)
+        assert [sum(row) for row in moment.confusion] == of_each_digit
         found = measure(classifier.model, pictures, classifier.preprocess, group)
         assert found["loss"] == pytest.approx(moment.test_loss, rel=1e-2)  # half precision
         differ = (found["confusion"] - torch.tensor(moment.confusion)).abs().sum()

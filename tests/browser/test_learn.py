@@ -1,5 +1,6 @@
 """The tab "Learn": a slider over the training of the model of digits, in Chromium."""
 
+import math
 import re
 
 import pytest
@@ -50,6 +51,22 @@ def wall(page) -> list[str]:
     )
 
 
+def chart_values(page, k: int, highest: float) -> list[float]:
+    """What the marks on a chart stand for: their height as a share of that of its grid."""
+    return page.evaluate(
+        """([k, highest]) => {
+            const chart = document.querySelectorAll("#learn .learn-curves svg")[k];
+            const lines = Array.from(chart.querySelectorAll(".grid"), (line) =>
+                +line.getAttribute("d").match(/ ([\\d.]+)H/)[1]);
+            const [top, bottom] = [Math.min(...lines), Math.max(...lines)];
+            const marks = chart.querySelectorAll("circle:not([visibility=hidden])");
+            return Array.from(marks, (mark) =>
+                highest * (bottom - mark.getAttribute("cy")) / (bottom - top));
+        }""",
+        [k, highest],
+    )
+
+
 def draw_a_one(page) -> None:
     page.locator("#learn .learn-pad").scroll_into_view_if_needed()
     box = page.locator("#learn .learn-pad").bounding_box()
@@ -67,7 +84,8 @@ def test_every_moment_shows_the_numbers_of_the_library_and_asks_nobody(arrive, h
     come(page)
     assert sum("component_server" in url for url in asked) == 2  # the training, and one digit
     asked.clear()
-    expected, walls = history.explain(example_path(FIRST)), set()
+    expected, walls, places = history.explain(example_path(FIRST)), set(), set()
+    losses = [m.test_loss for m in history.moments] + [m.train_loss or 0 for m in history.moments]
     for at, (moment, one) in enumerate(zip(history.moments, expected, strict=True)):
         slide(page, at)
         shares = [100 * share for share in one.logits.softmax(dim=-1).tolist()]
@@ -75,7 +93,17 @@ def test_every_moment_shows_the_numbers_of_the_library_and_asks_nobody(arrive, h
         assert page.locator("#learn .learn-read b").inner_text() == one.top(1)[0].label
         cells = page.locator("#learn .learn-confusion tbody td").all_inner_texts()
         assert [int(cell or 0) for cell in cells] == [n for row in moment.confusion for n in row]
+        right = sum(moment.confusion[k][k] for k in range(10))
+        counts = f"{right} right, {history.test_pictures - right} wrong."
+        assert page.get_by_text(counts, exact=True).count() == 1
+        shown = page.locator("#learn .learn-moment").inner_text()
+        assert f"{100 * moment.accuracy:.1f} % of the test digits right" in shown
+        assert chart_values(page, 0, 100) == pytest.approx([100 * moment.accuracy], abs=0.01)
+        known = [loss for loss in (moment.train_loss, moment.test_loss) if loss is not None]
+        assert chart_values(page, 1, math.ceil(max(losses))) == pytest.approx(known, abs=0.001)
         walls.add("".join(wall(page)))
+        places.add(page.evaluate(f"{LEARN}.querySelector('.learn-positions').toDataURL()"))
+    assert len(places) == len(history.moments)
     assert len(walls) == len(history.moments)  # the wall of heads is another one each time
     assert len(wall(page)) == history.moments[0].classifier.config.depth * expected[0].heads
     last = f"Step {history.steps:,} of {history.steps:,}"
@@ -171,6 +199,19 @@ def test_it_does_not_matter_which_model_is_chosen(arrive, model, history):
     page = arrive(f"?model={model}#learn/{len(history.moments)}")
     until_digit(page, 1)
     assert page.locator("#learn .learn-read b").inner_text() == "2"
+
+
+def test_on_a_phone_the_slider_is_in_sight_beside_everything(arrive):
+    page = arrive("#learn", viewport=PHONE)
+    until_digit(page, 1)
+    for part in (".learn-answer ol", ".learn-curves", ".learn-wall", ".learn-confusion"):
+        page.locator(f"#learn {part}").evaluate("(node) => node.scrollIntoView({block: 'center'})")
+        page.wait_for_function(
+            """() => {
+                const box = document.querySelector("#learn .learn-time").getBoundingClientRect();
+                return box.top >= -1 && box.bottom <= innerHeight + 1;
+            }"""
+        )
 
 
 def test_the_code_is_shown_with_its_lines(arrive):

@@ -80,6 +80,11 @@ def test_a_bad_request_gets_a_sentence(request_):
     assert answer["error"].endswith(".") and "Traceback" not in answer["error"]
 
 
+def test_a_bad_request_in_korean_gets_a_korean_sentence():
+    answer = guarded(learn.digit_over_time)({"example": "koala", "language": "ko"})
+    assert answer["error"].startswith("그런 예시가 없습니다.")
+
+
 def test_the_code_is_the_source():
     named = {}
     for part in learn.sources():

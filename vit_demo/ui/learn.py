@@ -17,6 +17,7 @@ from torch import Tensor
 
 from vit_demo.embedded import PACKAGE, example_path
 from vit_demo.explain import Explanation
+from vit_demo.image import ImageError
 from vit_demo.inside import position_similarity
 from vit_demo.learning import History, load_history
 from vit_demo.ui.html import EXAMPLES, HTML, thumbnail
@@ -25,7 +26,7 @@ from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import LEARN_TEXTS, example_name
 
-COMMAND = "vit-demo train mnist --out runs/mnist --epochs 15 --precision bfloat16 --snapshots 16"
+COMMAND = "vit-demo train mnist --out runs/mnist --epochs 14 --snapshots 16"
 MAPS = ("head_rollout", "attention")
 
 
@@ -74,7 +75,7 @@ def digit_over_time(request: dict) -> dict:
     """An example or a drawing at every moment: the answers, and the maps of all heads."""
     name = request.get("example")
     if name is not None and name not in EXAMPLES["digit"]:
-        raise ValueError("There is no such example; choose one of the digits below the pad.")
+        raise ImageError("There is no such example; choose one of the digits below the pad.")
     picture = example_path(name) if name else decoded(request.get("drawing"))
     with BUSY:
         found = the_history().explain(picture)

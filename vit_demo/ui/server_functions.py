@@ -146,8 +146,8 @@ def guarded(question: Callable[[dict], dict]) -> Callable[[dict], dict]:
         request = request if isinstance(request, dict) else {}
         try:
             return question(request)
-        except ValueError as error:  # the library's own words
-            return {"error": one_sentence(error)}
+        except ImageError as error:  # what is wrong with the picture, and what to do next
+            return {"error": one_sentence(error, language(request))}
         except Exception:
             log.exception("answering %s", question.__name__)
             return {"error": words(request.get("language"))["failed_answer"]}

@@ -971,7 +971,7 @@ LEARN = {
     "positions_about": "One square a patch: how alike its position is to that of every patch.",
     "positions_label": "For each patch, the cosine of its position with the positions of all patches",
     "positions_legend": "cosine",
-    "confusion_title": "{count} test digits",
+    "confusion_title": "What it confuses: {count} test digits",
     "confusion_label": "Confusion matrix: rows are true digits, columns are answers",
     "confusion_counts": "{right} right, {wrong} wrong.",
     "confusion_about": "Rows: the digit that it is. Columns: what the model reads.",

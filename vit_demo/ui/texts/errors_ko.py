@@ -27,6 +27,7 @@ ERRORS = {
     "An array of {} is not a picture; use uint8 or float in 0..1.": "{0} 배열은 사진이 아닙니다. uint8이나 0~1의 float를 쓰세요.",
     "The picture did not arrive; choose it again in step 1.": "사진이 도착하지 않았습니다. 1단계에서 다시 골라 주세요.",
     "The drawing did not arrive; draw it again.": "그림이 도착하지 않았습니다. 다시 그려 주세요.",
+    "There is no such example; choose one of the digits below the pad.": "그런 예시가 없습니다. 그림판 아래의 숫자 가운데 하나를 골라 주세요.",
     "There is no such picture here; send it, and choose it again in step 1.": "그런 사진이 여기에 없습니다. 1단계에서 다시 골라 주세요.",
     "The request does not fit this page; check the values, send pictures as files.": "이 페이지에 맞지 않는 요청입니다. 값을 확인하고 사진은 파일로 보내 주세요.",
     # A model on its way

@@ -913,7 +913,7 @@ LEARN = {
     "positions_about": "패치마다 네모 하나: 그 패치의 위치 임베딩이 다른 패치들과 얼마나 비슷한지 보여 줍니다.",
     "positions_label": "패치마다, 그 위치 임베딩과 모든 패치의 위치 임베딩 사이의 코사인 유사도",
     "positions_legend": "코사인 유사도",
-    "confusion_title": "테스트 숫자 {count}개",
+    "confusion_title": "혼동 행렬: 테스트 숫자 {count}개",
     "confusion_label": "혼동 행렬: 행은 실제 숫자, 열은 예측",
     "confusion_counts": "맞음 {right}개, 틀림 {wrong}개.",
     "confusion_about": "행은 실제 숫자이고 열은 모델의 예측입니다.",
