@@ -75,7 +75,7 @@ def test_the_digits_model_is_as_good_as_stated(shared):
     result = evaluation("vit-mnist", "mnist", data=str(shared / "data"))
     assert result["pictures"] == 10_000
     assert (100 * result["top1"],) == pytest.approx(stated("vit-mnist"), abs=0.1)
-    assert stated("vit-mnist") >= (98.5,)
+    assert stated("vit-mnist") >= (99.0,)
 
 
 @pytest.mark.slow

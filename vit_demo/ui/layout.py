@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import gradio as gr
 
-from vit_demo.embedded import snapshots
 from vit_demo.explain import Explanation
 from vit_demo.map_settings import FITS
 from vit_demo.ui import compare, inside, learn, questions
@@ -76,9 +75,8 @@ TABS = {  # in their order
     "inside": Tab(inside.make_tab, inside.tab_value),
     "trust": Tab(questions.make_tab, questions.tab_value),
     "compare": Tab(compare.make_tab, compare.tab_value),
+    "learn": Tab(learn.make_tab, learn.tab_value),
 }
-if snapshots().is_dir():  # a checkout may come without these large files
-    TABS["learn"] = Tab(learn.make_tab, learn.tab_value)
 
 
 def lay_out(server: Server, default: str) -> SimpleNamespace:

@@ -958,7 +958,7 @@ LEARN = {
     "loss": "Loss",
     "loss_label": "Loss over the training, {loss} on the test digits in the end",
     "curve_test": "test digits",
-    "curve_train": "training digits, shifted and turned: harder",
+    "curve_train": "training digits: shifted and turned, and with label smoothing it cannot reach 0",
     "heads_title": "Where its heads look",
     "heads_about": "Your digit in every head: rows are layers, the last on top.",
     "heads_label": "Maps of {layers} layers with {heads} heads each over the digit: {map}",

@@ -900,7 +900,7 @@ LEARN = {
     "loss": "손실",
     "loss_label": "학습 중의 손실, 마지막 테스트 손실은 {loss}",
     "curve_test": "테스트 숫자",
-    "curve_train": "훈련 숫자(옮기고 돌려서 더 어렵습니다)",
+    "curve_train": "훈련 숫자: 옮기고 돌려 더 어렵고, label smoothing 때문에 0이 될 수 없습니다",
     "heads_title": "헤드가 보는 곳",
     "heads_about": "모든 헤드로 본 내 숫자입니다. 행은 레이어이고 맨 위가 마지막 레이어입니다.",
     "heads_label": "레이어 {layers}개, 레이어마다 헤드 {heads}개의 맵: {map}",
