@@ -228,7 +228,8 @@ def matching_label(first: Explanation, second: Explanation, index: int) -> int:
 
 def same_picture(first: Explanation, second: Explanation) -> bool:
     one, other = first.view.original, second.view.original
-    return one is other or (one.size == other.size and one.tobytes() == other.tobytes())
+    same_size = first.view.size == second.view.size and one.size == other.size
+    return same_size and (one is other or one.tobytes() == other.tobytes())
 
 
 # Both maps on one grid

@@ -47,8 +47,12 @@ class Classifier:
         self.config = self.model.config
 
     def view(self, source: Any, fit: str = "crop") -> View:
-        """The picture as the model will see it. `source`: a path, bytes, PIL image or array."""
-        return make_view(open_image(source), self.preprocess, self.config.patch_size, fit)
+        """The picture as the model will see it. `source`: a path, bytes, PIL image or array; or the
+        view of another model, to look at the same picture."""
+        how = self.preprocess, self.config.patch_size, fit
+        if isinstance(source, View):
+            return make_view(source.original, *how, size=source.size)
+        return make_view(open_image(source), *how)
 
     def classify(self, source: Any, top: int = 10, fit: str = "crop") -> list[Prediction]:
         """The most probable labels; fused attention, no maps."""

@@ -144,8 +144,10 @@ def make_view(
     preprocess: Preprocess,
     patch_size: tuple[int, int],
     fit: str = "crop",
+    size: tuple[int, int] | None = None,
 ) -> View:
-    """Fit a picture from `open_image` into the model's input, and remember how."""
+    """Fit a picture from `open_image` into the model's input, and remember how. `size`: that of the
+    picture that was given, where this one is what another view has kept of it."""
     if fit not in FITS:
         raise ValueError(f"fit is {fit!r:.60}; use one of {', '.join(FITS)}.")
     seen = picture.convert("L") if len(preprocess.mean) == 1 else picture
