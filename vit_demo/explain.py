@@ -47,8 +47,12 @@ class Classifier:
         self.config = self.model.config
 
     def view(self, source: Any, fit: str = "crop") -> View:
-        """The picture as the model will see it. `source`: a path, bytes, PIL image or array."""
-        return make_view(open_image(source), self.preprocess, self.config.patch_size, fit)
+        """The picture as the model will see it. `source`: a path, bytes, PIL image or array; or the
+        view of another model, to look at the same picture."""
+        how = self.preprocess, self.config.patch_size, fit
+        if isinstance(source, View):
+            return make_view(source.original, *how, size=source.size)
+        return make_view(open_image(source), *how)
 
     def classify(self, source: Any, top: int = 10, fit: str = "crop") -> list[Prediction]:
         """The most probable labels; fused attention, no maps."""
@@ -115,9 +119,10 @@ class Explanation:
 
     @property
     def memory(self) -> int:
-        """Bytes of the tensors kept."""
+        """Bytes of all that is kept: tensors and pictures."""
+        maps = sum(v.nbytes for of in list(self.class_vectors.values()) for v in of.values())
         walk = self.walk.nbytes if self.walk else 0
-        return self.recording.nbytes + self.logits.nbytes + walk
+        return self.view.nbytes + self.recording.nbytes + self.logits.nbytes + maps + walk
 
     # The answer
 
@@ -321,7 +326,6 @@ class Explanation:
 
     def describe(self, top: int = 10) -> dict:
         """Model, answer and geometry in words that JSON knows."""
-        width, height = self.view.original.size
         return {
             "model": self.model_name,
             "labels": [asdict(p) for p in self.top(top)] if self.labels else [],
@@ -329,7 +333,7 @@ class Explanation:
             "heads": self.heads,
             "grid": list(self.grid),
             "prefix_tokens": list(self.config.prefix),
-            "image_size": [width, height],
+            "image_size": list(self.view.size),
             "crop_box": list(self.view.box),
             "fit": self.view.fit,
         }
