@@ -280,6 +280,7 @@ def _look(
 
 
 def _light_border(picture: Image.Image) -> bool:
-    grey = np.asarray(picture.convert("L"))
-    border = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
-    return bool(np.median(border) > 127)
+    w, h = picture.size
+    sides = (0, 0, w, 1), (0, h - 1, w, h), (0, 0, 1, h), (w - 1, 0, w, h)
+    border = [np.asarray(picture.crop(side).convert("L")).ravel() for side in sides]
+    return bool(np.median(np.concatenate(border)) > 127)
