@@ -28,11 +28,13 @@ from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.map_settings import MapSettings, settings_from
 from vit_demo.ui.explorer import standalone_html
 from vit_demo.ui.folder import Folder
+from vit_demo.ui.memory import give_back
 from vit_demo.ui.payload import payload
 from vit_demo.ui.runner import GPU_COPIES, ZERO_GPU, Runner
 
 MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
+GIVEN_BACK_AT = 2**28  # bytes of explanations that were dropped
 MODEL_BYTES = 2 * 2**30
 MOST_VIEWS = 20  # of one picture, with files to take away
 DOWNLOADING = threading.Semaphore(4)  # more of them at once would only be slower, each
@@ -48,6 +50,7 @@ class Store:
         self.kept: OrderedDict[str, Explanation] = OrderedDict()
         self.known: dict[Hashable, str] = {}  # example pictures: the same for everybody
         self.lock = threading.Lock()
+        self.freed = 0  # bytes, since memory was given back to the system
 
     def new_id(self) -> str:
         """An unguessable name, with an empty folder for files."""
@@ -67,9 +70,13 @@ class Store:
                 self.drop(next(iter(self.kept)))
 
     def drop(self, id: str) -> None:
-        del self.kept[id]
+        memory = self.kept.pop(id).memory
         self.known = {k: v for k, v in self.known.items() if v != id}
         shutil.rmtree(self.folder_of(id), ignore_errors=True)
+        self.freed += memory
+        if self.freed > GIVEN_BACK_AT:
+            self.freed = 0
+            give_back()
 
     def drop_all_of(self, classifier: Classifier) -> None:
         """Explanations hold their model: to free it, they have to go."""
@@ -168,6 +175,7 @@ class Models:
                 self.kept[name] = None  # keeps its place
                 if model() is None:
                     del self.kept[name]
+                    give_back()
                 else:  # somebody else holds it, too
                     self.kept[name] = model()
 
