@@ -173,7 +173,7 @@ def test_what_is_young_stays(tmp_path):
 
 def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch):
     """In this process, where the model can be held back."""
-    from vit_demo.ui import page, runner
+    from vit_demo.ui import page, runner, visitors
 
     began, go, plain = [], threading.Event(), runner.forward
 
@@ -183,6 +183,7 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
         return plain(key, views, maps)
 
     monkeypatch.setattr(page, "MOST_WAITING", 3)
+    monkeypatch.setattr(visitors, "UNHEARD_SECONDS", 600)  # they listen late
     demo = page.make(device="cpu")
     monkeypatch.setattr(runner, "forward", forward)
     _, address, _ = demo.launch(
@@ -197,9 +198,9 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
             "meta": {"_type": "gradio.FileData"},
         }
         arguments = (file, "vit-photos", "crop", 3)
-        visitors = [Visitor(address) for _ in range(19)]
+        guests = [Visitor(address) for _ in range(19)]
         events = []
-        for number, visitor in enumerate(visitors):
+        for number, visitor in enumerate(guests):
             events.append(visitor.begin("classify", *arguments))
             waiting = max(0, number + 1 - 16)
             # the others run, which is: wait for the model
@@ -212,7 +213,7 @@ def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch
         gone.connection.close()
         wait_until(lambda: len(demo._queue) == 2, "leaving the queue")
         go.set()
-        for visitor, event in zip(visitors, events, strict=False):
+        for visitor, event in zip(guests, events, strict=False):
             assert len(visitor.answer("classify", event)[0]["labels"]) == 3
         assert sum(began) == 18
     finally:
