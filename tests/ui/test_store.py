@@ -1,7 +1,9 @@
 """What the server keeps of its visitors' pictures, and for how long."""
 
+import errno
 import gc
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,6 +111,24 @@ def test_state_of_the_explorer_in_python(small, lion):
     state = {"map": "head_rollout", "head": 1, "query": None, "below": "same"}
     maps = maps_of_layers(explanation, settings_from(state))
     np.testing.assert_allclose(maps[2], explanation.head_rollouts(2, below="same")[1])
+
+
+def test_an_example_first_seen_while_the_disk_was_full_is_whole_later(small, lion, monkeypatch):
+    server = Server()
+    server.models.kept["small"] = small
+
+    def full(path, data) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(OSError, match="No space"):
+            server.explain(str(lion), "small", "crop", "lion")
+    assert not list(server.store.folder.iterdir())
+    id, _ = server.explain(str(lion), "small", "crop", "lion")
+    assert server.store.folder_of(id).joinpath("explorer.bin").stat().st_size > 1000
+    server.close()
 
 
 def test_two_views_of_one_example_do_not_share_a_file(small, lion):

@@ -244,7 +244,6 @@ class Server:
         self, picture: object, model: str, fit: str, example: str | None = None
     ) -> tuple[str, Explanation]:
         """Look at a picture: what was seen, and its id. Examples are looked at once for everybody."""
-        self.folder.sweep()
         key = (model, example, fit) if example else None
         known = key and self.store.find(key)
         if known:
@@ -252,14 +251,17 @@ class Server:
         classifier = self.models.get(model)
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
         id = self.store.new_id()
-        self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
-        save_preview(explanation, self.store.folder_of(id) / PREVIEW)
+        try:
+            self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
+            save_preview(explanation, self.store.folder_of(id) / PREVIEW)
+        except OSError:  # the disk is full
+            shutil.rmtree(self.store.folder_of(id), ignore_errors=True)
+            raise
         self.store.put(id, explanation, key)
         return id, explanation
 
     def classify(self, picture: object, model: str, fit: str, top: int) -> dict:
         """The labels alone, in words that JSON knows."""
-        self.folder.sweep()
         classifier = self.models.get(model)
         labels = self.runner.classify(classifier, picture, top, fit)
         return {"model": classifier.name, "labels": [asdict(label) for label in labels]}
@@ -268,7 +270,6 @@ class Server:
         self, picture: object, model: str, fit: str, settings: MapSettings
     ) -> tuple[dict, bytes]:
         """For programs: explanation.json and maps.npz, of which nothing stays here."""
-        self.folder.sweep()
         classifier = self.models.get(model)
 
         def files(explanation: Explanation) -> tuple[dict, bytes]:
@@ -279,7 +280,6 @@ class Server:
 
     def explanation(self, picture: object, model: str, fit: str) -> Explanation:
         """For programs: what one picture's pass can tell; nothing of it stays here."""
-        self.folder.sweep()
         return self.runner.explain(self.models.get(model), picture, fit, lambda e: None)[0]
 
     def url(self, id: str, name: str = "explorer.bin") -> str:
