@@ -2,16 +2,20 @@
 
 import io
 import os
+import struct
 import tracemalloc
 import warnings
+import zlib
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageFile
+from support import corpus
 from support.pictures import noise, png_bytes, saved
 
+from vit_demo import image
 from vit_demo.image import ImageError, open_image
 
 # Formats and modes
@@ -167,3 +171,67 @@ def test_memory_errors_are_not_called_damage(monkeypatch):
 
     monkeypatch.setattr(Image.Image, "convert", full)
     assert "memory" in refused(Image.new("L", (4, 4)))
+
+
+def strips(count: int) -> bytes:
+    """A column of grey pixels, a strip for each, all of which lie at one place."""
+    tags = {256: (4, 1, 1), 257: (4, 1, count), 258: (3, 1, 8), 259: (3, 1, 1), 262: (3, 1, 1)}
+    tags |= {273: (4, count, "data"), 277: (3, 1, 1), 278: (4, 1, 1), 279: (4, 1, 1)}
+    return corpus.tiff(tags, struct.pack("<I", 8) * count)
+
+
+def pieces(count: int) -> bytes:
+    """A PNG whose pixels come between many empty pieces."""
+    pixels = zlib.compress(bytes(101 * 100))
+    data = [pixels[:5], *[b""] * count, pixels[5:]]
+    head = struct.pack(">IIBBBBB", 100, 100, 8, 0, 0, 0, 0)
+    chunks = [(b"IHDR", head), *((b"IDAT", part) for part in data), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(corpus.png_chunk(*chunk) for chunk in chunks)
+
+
+def run_lengths(side: int) -> bytes:
+    """A black BMP, a run of 200 pixels in each row."""
+    pixels = b"\xc8\0\0\0" * side
+    size = struct.pack("<IiiHHIIiiII", 40, side, side, 1, 8, 1, len(pixels), 0, 0, 256, 0)
+    start = 14 + len(size) + 1024
+    return (
+        b"BM" + struct.pack("<IHHI", start + len(pixels), 0, 0, start) + size + bytes(1024) + pixels
+    )
+
+
+def test_pictures_in_too_many_pieces_are_refused(monkeypatch):
+    """The same with fewer pieces is opened: it is the number that is refused."""
+    assert open_image(strips(10)).size == (1, 10)
+    assert open_image(pieces(1_000)).size == (100, 100)
+    assert open_image(run_lengths(200)).size == (200, 200)
+    assert "more metadata than pictures have" in refused(pieces(100_000))
+    monkeypatch.setattr(ImageFile.ImageFile, "load", None)  # those two before they are decoded
+    assert "more metadata than pictures have" in refused(strips(100_000))
+    assert "run-length BMP, which takes too long; save it as PNG" in refused(run_lengths(3_000))
+
+
+@pytest.mark.parametrize(
+    "mode, format", [("RGBA", "PNG"), ("LA", "PNG"), ("CMYK", "JPEG"), ("RGB", "WEBP")]
+)
+def test_what_would_need_too_much_memory_is_refused_before_it_is_decoded(mode, format, monkeypatch):
+    data = corpus.saved(Image.new(mode, (100, 80)), format)
+    monkeypatch.setattr(image, "DECODING_BYTES", 20 * 100 * 80)
+    assert open_image(data).size == (100, 80)
+    monkeypatch.setattr(image, "DECODING_BYTES", 8 * 100 * 80 - 1)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", None)
+    with pytest.raises(
+        ImageError, match="0.0 megapixels and would take 0 MB to open, but the limit"
+    ):
+        open_image(data)
+
+
+def test_colours_are_the_same_however_many_rows_are_converted_at_a_time(monkeypatch):
+    deep = Image.fromarray(np.linspace(0, 65535, 4 * 30).reshape(30, 4).astype(np.uint16))
+    shares = Image.fromarray(np.linspace(0, 1, 4 * 30).reshape(30, 4).astype(np.float32))
+    clear = Image.fromarray(np.arange(4 * 30 * 4, dtype=np.uint8).reshape(30, 4, 4), "RGBA")
+    palette = clear.convert("RGB").quantize(7)
+    for picture in (deep, shares, clear, palette, palette.convert("LA")):
+        monkeypatch.setattr(image, "BAND_PIXELS", 10**6)
+        whole = open_image(picture)
+        monkeypatch.setattr(image, "BAND_PIXELS", 4 * 7)
+        assert open_image(picture) == whole

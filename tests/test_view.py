@@ -11,7 +11,7 @@ from timm.data import create_transform
 
 from vit_demo.image import MAX_PIXELS, open_image
 from vit_demo.map_settings import FITS
-from vit_demo.view import Preprocess, View, make_view, to_tensor
+from vit_demo.view import KEPT_PIXELS, Preprocess, View, make_view, to_tensor
 
 IMAGENET = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 PLAIN = Preprocess(size=(224, 224))
@@ -366,3 +366,37 @@ def test_settings_that_make_no_sense():
         Preprocess((32, 32), crop_mode="random")
     with pytest.raises(ValueError, match="1 .grey. or 3"):
         Preprocess((32, 32), mean=(0.5,))
+
+
+def test_a_large_picture_is_kept_small_and_its_places_stay_true():
+    """A view of 12 megapixels beside one of the same picture at a quarter of the length: the same
+    patches lie in the same place, four times as far out, and the memory is bounded."""
+    x, y = np.meshgrid(np.linspace(0, 255, 4000), np.linspace(0, 255, 3000))
+    large = Image.fromarray(np.stack([x, y, x * 0], axis=-1).round().astype(np.uint8))
+    small = large.resize((1000, 750))
+    view, like = (make_view(one, PLAIN, (16, 16)) for one in (large, small))
+    assert view.size == (4000, 3000) and like.original is small
+    assert view.nbytes <= 4 * (KEPT_PIXELS + 224 * 224) and like.nbytes == 4 * (750000 + 224 * 224)
+    assert view.box == pytest.approx([4 * edge for edge in like.box])
+    assert view.patch_box(3, 4) == pytest.approx([4 * edge for edge in like.patch_box(3, 4)], abs=8)
+    assert view.patch_at(3999, 10) is None and view.patch_at(2100, 1600) == (7, 7)
+    preview = view.preview()  # as sharp as ever: 1024 pixels, of a square 3,000 pixels wide
+    assert preview.size == (1022, 1022)
+    left, top, right, bottom = view.box
+    for px in ((100, 900), (500, 500), (1000, 3)):
+        at = [
+            low + (p + 0.5) / 1022 * (high - low)
+            for p, low, high in zip(px, (left, top), (right, bottom), strict=True)
+        ]
+        expected = [255 * at[0] / 3999, 255 * at[1] / 2999]
+        np.testing.assert_allclose(preview.getpixel(px)[:2], expected, atol=1.5)
+
+
+def test_a_view_can_be_seen_by_another_model():
+    """What a view has kept of a picture is enough for the next model; places are those of the whole."""
+    large = Image.fromarray(noise(60, 80)).resize((4000, 3000))
+    first = make_view(large, PLAIN, (16, 16))
+    again = make_view(first.original, PLAIN, (16, 16), size=first.size)
+    assert again.size == (4000, 3000) and again.box == pytest.approx(first.box, rel=2e-3)
+    apart = np.asarray(first.picture, dtype=int) - np.asarray(again.picture, dtype=int)
+    assert np.abs(apart).mean() < 1

@@ -34,6 +34,7 @@ from vit_demo.labels import same_labels, short
 from vit_demo.map_settings import CLASS_MAPS, PLAIN_MAPS, MapSettings
 from vit_demo.trust import spearman
 from vit_demo.validate import choice
+from vit_demo.view import View
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 SHARES = (*PLAIN_MAPS, "gradient_rollout")  # their numbers mean the same in every model
@@ -244,7 +245,7 @@ def places(first: Explanation, second: Explanation) -> tuple[Box, Box]:
 
 def bounds(first: Explanation, second: Explanation) -> Box:
     """Where there is picture, in the same coordinates."""
-    width, height = first.view.original.size if same_picture(first, second) else (1, 1)
+    width, height = first.view.size if same_picture(first, second) else (1, 1)
     return 0.0, 0.0, float(width), float(height)
 
 
@@ -391,7 +392,7 @@ def draw_difference(page: Figure, axes, comparison: Comparison) -> None:
     """The difference where both saw something; the rest is dim. Under it the one picture, or nothing."""
     (rows, cols), seen = comparison.seen.shape, comparison.seen
     if same_picture(comparison.first, comparison.second):
-        picture = cut_out(comparison.first.view.original, comparison.frame)
+        picture = cut_out(comparison.first.view, comparison.frame)
     else:
         picture = Image.new("RGB", (32 * cols, 32 * rows), render.PAPER)
     difference = comparison.difference * seen
@@ -413,9 +414,10 @@ def draw_difference(page: Figure, axes, comparison: Comparison) -> None:
     page.colorbar(colours, ax=axes, shrink=0.7, format=percent, label="red: more in the first")
 
 
-def cut_out(original: Image.Image, frame: Box, side: int = 448) -> Image.Image:
+def cut_out(view: View, frame: Box, side: int = 448) -> Image.Image:
     """What the frame covers of the picture, of a size to look at."""
-    part = original.crop(tuple(round(edge) for edge in frame))
+    scale = [kept / whole for kept, whole in zip(view.original.size, view.size, strict=True)] * 2
+    part = view.original.crop([round(e * s) for e, s in zip(frame, scale, strict=True)])
     scale = side / max(part.size)
     return part.resize([max(1, round(length * scale)) for length in part.size])
 

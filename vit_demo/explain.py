@@ -119,9 +119,10 @@ class Explanation:
 
     @property
     def memory(self) -> int:
-        """Bytes of the tensors kept."""
+        """Bytes of all that is kept: tensors and pictures."""
+        maps = sum(v.nbytes for of in list(self.class_vectors.values()) for v in of.values())
         walk = self.walk.nbytes if self.walk else 0
-        return self.recording.nbytes + self.logits.nbytes + walk
+        return self.view.nbytes + self.recording.nbytes + self.logits.nbytes + maps + walk
 
     # The answer
 
@@ -325,7 +326,6 @@ class Explanation:
 
     def describe(self, top: int = 10) -> dict:
         """Model, answer and geometry in words that JSON knows."""
-        width, height = self.view.original.size
         return {
             "model": self.model_name,
             "labels": [asdict(p) for p in self.top(top)] if self.labels else [],
@@ -333,7 +333,7 @@ class Explanation:
             "heads": self.heads,
             "grid": list(self.grid),
             "prefix_tokens": list(self.config.prefix),
-            "image_size": [width, height],
+            "image_size": list(self.view.size),
             "crop_box": list(self.view.box),
             "fit": self.view.fit,
         }

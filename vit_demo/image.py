@@ -7,27 +7,31 @@ limit is checked before a pixel is decoded. How a model wants to see the picture
 """
 
 import io
-import math
 import os
 import re
 import warnings
+from collections.abc import Iterator
 from typing import BinaryIO
 
 import numpy as np
-from PIL import Image, JpegImagePlugin, UnidentifiedImageError
+from PIL import Image, JpegImagePlugin, TiffImagePlugin, TiffTags, UnidentifiedImageError
 
 MAX_PIXELS = 64_000_000
 MAX_BYTES = 8 * MAX_PIXELS  # of a file: four channels of 16 bits, not compressed
 MAX_SIDE = 1_000_000  # a resize keeps some numbers for each pixel of a side: this bounds them
 MAX_PASSES = 20  # over the largest picture: a progressive JPEG may come in more, if it is smaller
 MAX_PIECES = 5_000  # of metadata before the pixels
+MAX_TAG_BYTES = 2**18  # of numbers in one tag of a TIFF: where its 65,536 strips or tiles lie
+MAX_RUNS = 4_000_000  # bytes or pixels of a run-length BMP, which Pillow decodes one by one
+DECODING_BYTES = 400_000_000  # for one picture, everything that is needed on the way
+BAND_PIXELS = 1_000_000  # that are converted at a time
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".tif", ".tiff", ".bmp")
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "TIFF", "BMP")  # JPEG: also the MPO files of phones
 JPEG = b"\xff\xd8\xff"
 SIGNATURES = re.compile(
     rb"\xff\xd8\xff|\x89PNG\r\n|RIFF.{4}WEBP|GIF8[79]a|II[*+]\0|MM\0[*+]|BM", re.DOTALL
 )
-EXIF_ORIENTATION, TILE_WIDTH, TILE_HEIGHT = 0x0112, 0x0142, 0x0143
+EXIF_ORIENTATION, ROWS_PER_STRIP, TILE_WIDTH, TILE_HEIGHT = 0x0112, 0x0116, 0x0142, 0x0143
 TURNS = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_270 TRANSVERSE ROTATE_90"
 UPRIGHT = {i: Image.Transpose[turn] for i, turn in enumerate(TURNS.split(), start=2)}  # 1: no turn
 
@@ -105,7 +109,7 @@ class _Metered:
 
     def __init__(self, stream: BinaryIO, size: int):
         self.seek, self.tell = stream.seek, stream.tell  # no fileno: nobody reads past the meter
-        self.stream = stream
+        self.stream, self.size = stream, size
         self.bytes_left, self.reads_left = 4 * size + 2**16, MAX_PIECES
         self.seek(0)
 
@@ -129,27 +133,64 @@ class _Jpeg(JpegImagePlugin.JpegImageFile):
         pass
 
 
+class _Tiff(TiffImagePlugin.TiffImageFile):
+    """A TIFF whose tags are not too long. Pillow makes a list of all strips or tiles, and 20 MB can
+    name five million, all at one place: a gigabyte, and minutes to decode them."""
+
+    def _setup(self) -> None:
+        tags = self.tag_v2
+        for tag, data in tags._tagdata.items():
+            is_text = tags.tagtype[tag] in (TiffTags.BYTE, TiffTags.ASCII, TiffTags.UNDEFINED)
+            if len(data) > MAX_TAG_BYTES and not is_text:
+                raise TooMuch
+        super()._setup()
+
+
 def _open(stream: _Metered, name: str, head: bytes) -> Image.Image:
     """Read the header, decode nothing. Every limit is checked here, before a pixel is decoded."""
     if head.startswith(JPEG):
         image = _Jpeg(stream)
+    elif head[:4] in TiffImagePlugin.PREFIXES:
+        image = _Tiff(stream)
     else:
         image = Image.open(stream, formats=FORMATS)
     _check_size(*image.size, name)
+    pixels, extra = image.width * image.height, 0  # bytes that the decoder itself needs
     if image.format == "TIFF":  # a tile is decoded whole, however small the picture is
-        sides = (image.tag_v2.get(tag, 1) for tag in (TILE_WIDTH, TILE_HEIGHT))
+        sides = [image.tag_v2.get(tag, 1) for tag in (TILE_WIDTH, TILE_HEIGHT)]
         _check_size(*sides, f"{name}, counted in whole tiles,")
-    if image.format == "JPEG":
+        rows = image.tag_v2.get(ROWS_PER_STRIP, image.height)
+        extra = 4 * max(sides[0] * sides[1], image.width * min(rows, image.height))
+    elif image.format == "JPEG":
         start = stream.tell()
         passes = 1 + stream.read().count(b"\xff\xda")
         stream.seek(start)
-        if passes * image.width * image.height > MAX_PASSES * MAX_PIXELS:
+        if passes * pixels > MAX_PASSES * MAX_PIXELS:
             raise ImageError(
                 f"{name} is a JPEG in {passes} passes, which takes too long; save it as an "
                 "ordinary JPEG."
             )
-    stream.reads_left = math.inf  # the pixels come in as many pieces as they like
+        if passes > 1:  # keeps all coefficients until the last one
+            extra = 2 * len(image.getbands()) * pixels
+    elif image.format == "WEBP":
+        extra = 16 * pixels  # two canvases, what was decoded, and a copy of it
+    elif image.format == "BMP" and image.tile[0][0] == "bmp_rle":
+        _check_runs(max(stream.size, pixels, 256 * image.width), name)
+    needed = pixels * (_stored(image) + (0 if image.mode == "RGB" else 4)) + extra
+    if needed > DECODING_BYTES:
+        raise ImageError(_too_much_memory(pixels, needed, name))
+    stream.reads_left = 100_000 + stream.size // 1000  # an honest piece has some thousand bytes
     return image
+
+
+def _check_runs(work: int, name: str) -> None:
+    if work > MAX_RUNS:
+        raise ImageError(f"{name} is a run-length BMP, which takes too long; save it as PNG.")
+
+
+def _stored(image: Image.Image) -> int:
+    """Bytes that Pillow takes for a pixel."""
+    return {"1": 1, "L": 1, "P": 1}.get(image.mode, 2 if image.mode.startswith("I;16") else 4)
 
 
 def _load(source: _Metered | Image.Image, name: str, head: bytes = b"") -> Image.Image:
@@ -167,10 +208,15 @@ def _load(source: _Metered | Image.Image, name: str, head: bytes = b"") -> Image
             else:
                 image = _open(source, name, head)
             image.load()
-            turn = _turn(image)
+            turn, pixels = _turn(image), image.width * image.height
+            if turn is not None and 8 * pixels > DECODING_BYTES:
+                raise ImageError(_too_much_memory(pixels, 8 * pixels, name))
             image = _rgb(image)
             if turn is not None:
                 image = image.transpose(turn)
+            elif image is source:  # the caller's own
+                image = image.copy()
+            image = image._new(image.im)  # the pixels without the file, its tags and profiles
         except ImageError:
             raise
         except TooMuch as error:
@@ -212,6 +258,13 @@ def _too_large(pixels: int, name: str) -> str:
     )
 
 
+def _too_much_memory(pixels: int, needed: int, name: str) -> str:
+    return (
+        f"{name} has {pixels / 1e6:.1f} megapixels and would take {needed // 10**6} MB to open, but "
+        f"the limit is {DECODING_BYTES // 10**6}; make it smaller and try again."
+    )
+
+
 def _turn(image: Image.Image) -> Image.Transpose | None:
     """What makes the picture upright. `ImageOps.exif_transpose` would also write the EXIF anew,
     and fail there on a broken tag that has nothing to do with the orientation."""
@@ -228,24 +281,50 @@ def _turn(image: Image.Image) -> Image.Transpose | None:
 
 
 def _rgb(image: Image.Image) -> Image.Image:
-    """A new RGB picture; transparent parts become white, deep greys are scaled to 8 bits."""
-    if image.mode == "I" or image.mode.startswith("I;16"):
-        deep = np.asarray(image)
-        grey = ((np.clip(deep, 0, 65535).astype(np.int32) + 128) // 257).astype(np.uint8)
-        if isinstance(image.info.get("transparency"), int):  # PNG: one grey is transparent
-            grey[deep == image.info["transparency"]] = 255
-        return Image.fromarray(grey).convert("RGB")
-    if image.mode == "F":
-        values = np.nan_to_num(np.asarray(image), nan=0.0, posinf=0.0, neginf=0.0)
-        if values.min() >= 0 and values.max() <= 1:
-            values = values * 255
-        return Image.fromarray(values.clip(0, 255).round().astype(np.uint8)).convert("RGB")
-    if image.has_transparency_data:
-        image = image.convert("RGBA")
-        white = Image.new("RGB", image.size, "white")
-        white.paste(image, (0, 0), image)
-        return white
-    return image.convert("RGB")
+    """An RGB picture; transparent parts become white, deep greys are scaled to 8 bits. Some rows at a
+    time: a second copy on the way would be too large."""
+    if image.mode == "RGB" and not image.has_transparency_data:
+        return image
+    shares = image.mode == "F" and _all_shares(image)
+    whole = Image.new("RGB", image.size)
+    for band in _bands(image):
+        part = image.crop(band)
+        part = _eight_bits(part, shares) if part.mode[0] in "IF" else part
+        if part.has_transparency_data:
+            part = part.convert("RGBA")
+            white = Image.new("RGB", part.size, "white")
+            white.paste(part, (0, 0), part)
+            part = white
+        whole.paste(part.convert("RGB"), band)
+    return whole
+
+
+def _bands(image: Image.Image) -> Iterator[tuple[int, int, int, int]]:
+    """The picture as boxes over its whole width, a few rows each."""
+    rows = max(1, BAND_PIXELS // image.width)
+    for top in range(0, image.height, rows):
+        yield 0, top, image.width, min(top + rows, image.height)
+
+
+def _eight_bits(deep: Image.Image, shares: bool) -> Image.Image:
+    """Greys of 16 or 32 bits, or with decimal places (`shares`: from 0 to 1), in 8 bits."""
+    values = np.asarray(deep)
+    if deep.mode == "F":
+        values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0) * (255 if shares else 1)
+        return Image.fromarray(values.clip(0, 255).round().astype(np.uint8))
+    grey = ((np.clip(values, 0, 65535).astype(np.int32) + 128) // 257).astype(np.uint8)
+    if isinstance(deep.info.get("transparency"), int):  # PNG: one grey is transparent
+        grey[values == deep.info["transparency"]] = 255
+    return Image.fromarray(grey)
+
+
+def _all_shares(image: Image.Image) -> bool:
+    """Do all numbers lie from 0 to 1? What is no number counts as 0."""
+    for band in _bands(image):
+        values = np.nan_to_num(np.asarray(image.crop(band)), nan=0.0, posinf=0.0, neginf=0.0)
+        if values.min() < 0 or values.max() > 1:
+            return False
+    return True
 
 
 def _from_array(array: np.ndarray) -> Image.Image:

@@ -279,13 +279,14 @@ def drawn(page: Figure) -> Image.Image:
 def draw_original(axes: Axes, explanation: Explanation) -> None:
     """The whole picture, with a frame around the part that went into the model."""
     view = explanation.view
-    axes.imshow(view.original)
+    width, height = view.size
+    axes.imshow(view.original, extent=(0, width, height, 0))
     left, top, right, bottom = view.box
     frame = Rectangle((left, top), right - left, bottom - top, fill=False, lw=2.5, ec=ACCENT)
     axes.add_patch(frame)
     rows, cols = view.grid
-    axes.set_xlim(min(left, 0) - 1, max(right, view.original.width) + 1)
-    axes.set_ylim(max(bottom, view.original.height) + 1, min(top, 0) - 1)
+    axes.set_xlim(min(left, 0) - 1, max(right, width) + 1)
+    axes.set_ylim(max(bottom, height) + 1, min(top, 0) - 1)
     axes.set_title(f"framed: what the model saw\n({rows} x {cols} patches)", fontsize=10, color=INK)
     axes.axis("off")
 

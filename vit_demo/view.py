@@ -25,6 +25,7 @@ from vit_demo.validate import is_whole
 
 CROP_MODES = ("center", "squash", "border")
 PREVIEW_SIDE = 1024  # pixels: as fine as a screen shows it
+KEPT_PIXELS = 2 * PREVIEW_SIDE**2  # of the original: enough for a preview of its middle square
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,23 @@ class Preprocess:
 
 @dataclass(frozen=True)
 class View:
-    """What the model saw of a picture. Points are (x, y), boxes (left, top, right, bottom)."""
+    """What the model saw of a picture. Points are (x, y), boxes (left, top, right, bottom), in pixels
+    of the picture that was given. Of that itself only `original` is kept, which is smaller if it was
+    large: many views fit into memory, however large the pictures are."""
 
-    original: Image.Image  # RGB, upright
+    original: Image.Image  # RGB, upright, at most KEPT_PIXELS
     picture: Image.Image  # RGB, exactly the pixels the model saw
     fit: str
-    box: tuple[float, float, float, float]  # the part of `original` in `picture`; wider if padded
+    box: tuple[
+        float, float, float, float
+    ]  # the part of the given one in `picture`; wider if padded
     patch_size: tuple[int, int]
+    size: tuple[int, int]  # width and height of the picture that was given
+
+    @property
+    def nbytes(self) -> int:
+        """What the two pictures take in memory: Pillow stores a pixel in 4 bytes."""
+        return 4 * sum(one.width * one.height for one in (self.original, self.picture))
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -85,7 +96,7 @@ class View:
             low, high = self.box[axis], self.box[axis + 2]
             scale = size[axis] / (high - low)
             starts.append(round(max(0, -low) * scale))
-            ends.append(round((min(high, self.original.size[axis]) - low) * scale))
+            ends.append(round((min(high, self.size[axis]) - low) * scale))
         return *starts, *ends
 
     def preview(self, side: int = PREVIEW_SIDE) -> Image.Image:
@@ -96,7 +107,8 @@ class View:
         """
         (W, H), (rows, cols), (p, q) = self.picture.size, self.grid, self.patch_size
         left, top, right, bottom = self.box
-        finer = min(max((right - left) / W, (bottom - top) / H), side / max(W, H))
+        kept = self.original.width / self.size[0]
+        finer = min(kept * max((right - left) / W, (bottom - top) / H), side / max(W, H))
         size = cols * int(q * finer), rows * int(p * finer)
         if size[0] <= W or size[1] <= H:
             return self.picture
@@ -104,7 +116,7 @@ class View:
         left, top, right, bottom = self._content(size)
         shape = max(1, right - left), max(1, bottom - top)
         source = [
-            self._to_original(edge, axis, size[axis])
+            self._to_original(edge, axis, size[axis]) / self.size[axis] * self.original.size[axis]
             for edge, axis in ((left, 0), (top, 1), (right, 0), (bottom, 1))
         ]
         own = self.original.resize(shape, Image.Resampling.BICUBIC, source, reducing_gap=2)
@@ -126,11 +138,11 @@ class View:
     def _to_original(self, pixel: int, axis: int, pixels: int) -> float:
         """Where a pixel of the view lies in the original, when the view is `pixels` long."""
         low, high = self.box[axis], self.box[axis + 2]
-        return min(max(low + pixel * (high - low) / pixels, 0.0), float(self.original.size[axis]))
+        return min(max(low + pixel * (high - low) / pixels, 0.0), float(self.size[axis]))
 
     def patch_at(self, x: float, y: float) -> tuple[int, int] | None:
         """The patch that shows this point of the original; None when the model did not see it."""
-        if not (0 <= x < self.original.width and 0 <= y < self.original.height):
+        if not (0 <= x < self.size[0] and 0 <= y < self.size[1]):
             return None
         left, top, right, bottom = self.box
         row = math.floor((y - top) / (bottom - top) * self.picture.height / self.patch_size[0])
@@ -170,8 +182,19 @@ def make_view(
     left, top = _window_start(scaled[0], W), _window_start(scaled[1], H)
     window = (left, top, left + W, top + H)  # in pixels of the scaled picture
     seen = _look(seen, scaled, window, resample, fill)
-    box = tuple(e * a / b for e, a, b in zip(window, (w, h) * 2, scaled * 2, strict=True))
-    return View(picture, seen.convert("RGB"), fit, box, tuple(patch_size))
+    size = size or picture.size
+    box = tuple(e * a / b for e, a, b in zip(window, size * 2, scaled * 2, strict=True))
+    return View(bounded(picture), seen.convert("RGB"), fit, box, tuple(patch_size), size)
+
+
+def bounded(picture: Image.Image) -> Image.Image:
+    """The picture itself, or a smaller one of KEPT_PIXELS at most."""
+    w, h = picture.size
+    if w * h <= KEPT_PIXELS:
+        return picture
+    scale = math.sqrt(KEPT_PIXELS / (w * h))
+    size = max(1, int(w * scale)), max(1, int(h * scale))
+    return picture.resize(size, Image.Resampling.BICUBIC, reducing_gap=2)
 
 
 def to_tensor(view: View, preprocess: Preprocess) -> torch.Tensor:
@@ -257,6 +280,7 @@ def _look(
 
 
 def _light_border(picture: Image.Image) -> bool:
-    grey = np.asarray(picture.convert("L"))
-    border = np.concatenate([grey[0], grey[-1], grey[:, 0], grey[:, -1]])
-    return bool(np.median(border) > 127)
+    w, h = picture.size
+    sides = (0, 0, w, 1), (0, h - 1, w, h), (0, 0, 1, h), (w - 1, 0, w, h)
+    border = [np.asarray(picture.crop(side).convert("L")).ravel() for side in sides]
+    return bool(np.median(np.concatenate(border)) > 127)

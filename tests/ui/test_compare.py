@@ -63,7 +63,7 @@ def test_another_model(server, first):
     one, other = server.store.get(first), server.store.get(found["id"])
     assert found["same_picture"] and other.grid == (8, 8)
     assert found["boxes"] == (one.view.box, other.view.box)
-    assert found["bounds"] == (0, 0, *one.view.original.size)
+    assert found["bounds"] == (0, 0, *one.view.size)
     assert found["matches"] == {"0": 0, "1": 1, "2": 2}
     for answers, e in (
         (compare.tab_value(server, first, one)["answers"], one),

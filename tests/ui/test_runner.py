@@ -116,7 +116,7 @@ def test_a_batch_that_is_too_large_goes_one_by_one(classifier):
 
 
 def test_who_waits_too_long_hears_it_and_costs_nothing_more(classifier):
-    gate, row = Gate(classifier), Runner(seconds=0.2)
+    gate, row = Gate(classifier), Runner(seconds=1)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(row.explain, classifier, pictures(1)[0], "crop", id)
         wait_until(lambda: gate.sizes == [1])
@@ -129,3 +129,24 @@ def test_who_waits_too_long_hears_it_and_costs_nothing_more(classifier):
     row.seconds = 60
     row.classify(classifier, pictures(1)[0], 3, "crop")  # goes on as if nothing had been
     assert gate.sizes == [1, 1]
+
+
+def test_two_pictures_at_a_time_are_opened_and_waiting_for_that_counts(classifier, monkeypatch):
+    opened, gate, view = [], threading.Event(), classifier.view
+
+    def slow(*arguments):
+        opened.append(arguments)
+        assert gate.wait(60)
+        return view(*arguments)
+
+    monkeypatch.setattr(classifier, "view", slow)
+    row = Runner(seconds=1)
+    with ThreadPoolExecutor(5) as pool:
+        jobs = [pool.submit(row.classify, classifier, one, 3, "crop") for one in pictures(5)]
+        wait_until(lambda: sum(job.done() for job in jobs) == 3)  # those who were not let in
+        assert len(opened) == 2
+        gate.set()
+        for job in jobs:  # the others had waited too long by then, too
+            with pytest.raises(TooSlow, match="within 1 s"):
+                job.result(60)
+    assert not row.waiting and len(opened) == 2

@@ -111,7 +111,7 @@ def look(server: Server, request: dict) -> Iterator[dict]:
         if name:
             yield from ({"run": run, **news} for news in fetch(server, name))
             example = server.store.example_of(str(id))
-            found = server.explain(first.view.original, name, fit, example)
+            found = server.explain(first.view, name, fit, example)
         else:
             picture, example = second_picture(first, request)
             found = server.look(first.classifier, picture, fit, example)

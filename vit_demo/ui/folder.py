@@ -1,7 +1,9 @@
-"""Where the server's files lie: one folder a process, and nothing in it for ever.
+"""Where the server's files lie: one folder a server, and nothing in it for ever.
 
 Pictures that visitors send are written by Gradio, also those that never arrive in full. They are removed
-by age. The whole folder goes when the server stops; and if it was killed, when the next one starts.
+by age. The whole folder goes when the server stops; and if it was killed, when the next one starts. Whose
+server still runs is told by a lock, which the system releases however a process ends: the number of a
+process says little, for in a container each server is number 1.
 """
 
 import os
@@ -10,9 +12,16 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # not POSIX: there, folders of killed servers stay
+    fcntl = None
 
 KEEP_MINUTES = 30.0
 SWEEP_EVERY = 30.0  # seconds, at most
+LOCK = "lock"
 
 
 class Folder:
@@ -20,38 +29,52 @@ class Folder:
 
     def __init__(self):
         self.keep = 60 * float(os.environ.get("VIT_DEMO_KEEP_MINUTES") or KEEP_MINUTES)
-        place = Path(tempfile.gettempdir())
-        for old in place.glob("vit-demo-*-*"):
-            number = old.name.split("-")[2]
-            if number.isdecimal() and not is_running(int(number)):
-                shutil.rmtree(old, ignore_errors=True)
-        self.path = Path(tempfile.mkdtemp(prefix=f"vit-demo-{os.getpid()}-"))
+        remove_abandoned(Path(tempfile.gettempdir()))
+        new = Path(tempfile.mkdtemp(prefix=".vit-demo-"))
+        self.lock = locked(new)
+        self.path = new.rename(new.with_name(new.name[1:]))  # others see it when it is locked
         self.uploads, self.pictures = self.path / "uploads", self.path / "pictures"
         self.uploads.mkdir()
         self.pictures.mkdir()
         os.environ["GRADIO_TEMP_DIR"] = str(self.uploads)  # read by each component that is made now
-        self.swept, self.lock = time.monotonic(), threading.Lock()
+        self.removed = threading.Event()
+        threading.Thread(target=self.sweep, name="sweep", daemon=True).start()
 
     def sweep(self) -> None:
-        """Remove old uploads; called with every picture, works now and then."""
-        with self.lock:
-            if time.monotonic() - self.swept < min(SWEEP_EVERY, self.keep):
-                return
-            self.swept = time.monotonic()
-        remove_old(self.uploads, self.keep)
+        """Remove old uploads now and then, whether anybody comes or not."""
+        while not self.removed.wait(min(SWEEP_EVERY, self.keep)):
+            remove_old(self.uploads, self.keep)
 
     def remove(self) -> None:
+        self.removed.set()
         shutil.rmtree(self.path, ignore_errors=True)
+        if self.lock:
+            self.lock.close()
 
 
-def is_running(process: int) -> bool:
+def locked(folder: Path) -> IO | None:
+    """The lock of a folder, held as long as this is open; None if another process holds it."""
     try:
-        os.kill(process, 0)  # only asks
-    except ProcessLookupError:
-        return False
-    except OSError:  # it is somebody else's
-        return True
-    return True
+        file = open(folder / LOCK, "a")  # noqa: SIM115 (it stays open)
+    except OSError:
+        return None
+    try:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+    except OSError:  # another one has it, or the file system has no locks
+        pass
+    file.close()
+    return None
+
+
+def remove_abandoned(place: Path) -> None:
+    """Remove the folders of servers that were killed."""
+    for old in place.glob("vit-demo-*"):
+        lock = locked(old) if (old / LOCK).exists() else None
+        if lock:
+            shutil.rmtree(old, ignore_errors=True)
+            lock.close()
 
 
 def remove_old(folder: Path, seconds: float) -> None:

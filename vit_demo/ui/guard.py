@@ -7,7 +7,6 @@ any host, or to look up its name, can be misused. Pictures come here as files, s
 A value of the wrong type (a list where a number belongs) gets a sentence instead of an empty error.
 """
 
-import json
 import logging
 import re
 from collections.abc import Callable, Iterator
@@ -17,12 +16,23 @@ from typing import Any, NoReturn
 import gradio as gr
 from gradio.utils import get_upload_folder
 
+from vit_demo.ui.limits import answer
+
 ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 BLOCKED = re.compile(  # endpoints of Gradio's that this page has no use for
     r"/(proxy=|process_recording|deep_link|vibe-|undo-vibe|dev/reload|stream/|monitoring)"
     r"|/file[=/]" + ADDRESS.pattern,
     re.IGNORECASE,
 )
+OWN_HOST = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; "
+    "object-src 'none'; base-uri 'self'; form-action 'self'"
+)
+POLICY = [
+    (b"content-security-policy", OWN_HOST.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+]
 log = logging.getLogger("vit_demo")
 
 
@@ -86,7 +96,20 @@ class BlockedEndpoints:
         if scope["type"] != "http" or not BLOCKED.search(scope["path"]):
             await self.app(scope, receive, send)
             return
-        text = "This is not for visitors; send pictures as files."
-        headers = [(b"content-type", b"application/json")]
-        await send({"type": "http.response.start", "status": 403, "headers": headers})
-        await send({"type": "http.response.body", "body": json.dumps({"detail": text}).encode()})
+        await answer(send, 403, "This is not for visitors; send pictures as files.")
+
+
+class OwnHostOnly:
+    """ASGI middleware: the browser is told to ask no other host, whatever the page may contain. Gradio
+    needs scripts and styles inside of the page, and functions made from text."""
+
+    def __init__(self, app: Callable):
+        self.app = app
+
+    async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
+        async def with_policy(message: dict) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *POLICY]
+            await send(message)
+
+        await self.app(scope, receive, with_policy if scope["type"] == "http" else send)

@@ -98,7 +98,7 @@ def picture_value(explanation: Explanation | None, url: str, language: str) -> d
     if explanation is None:
         return {}
     view, text = explanation.view, words(language)
-    w, h = view.original.size
+    w, h = view.size
     left, top, right, bottom = (
         min(max(edge, 0), side) for edge, side in zip(view.box, (w, h, w, h), strict=True)
     )

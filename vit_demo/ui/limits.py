@@ -11,6 +11,7 @@ FILE_BYTES = 20 * 2**20  # one picture
 TEXT_BYTES = 2 * 2**20  # everything that is not an upload: settings, names, a drawing
 ENCODED_BYTES = FILE_BYTES * 4 // 3 + 2**16  # one picture as base64, and words around it
 MOST_SESSIONS = 200  # that Gradio remembers; each takes 0.14 MB, and every call may be a new one
+MOST_THREADS = 64  # for what visitors ask; the page itself is served by others
 MOST_WAITING = 100  # requests in the queue; the next one is refused with a message
 
 
@@ -53,7 +54,8 @@ class BodyLimit:
         except TooMuch:
             if begun:
                 raise
-            await refuse(send, most)
+            text = f"That is too large; send at most {most // 2**20} MB at once."
+            await answer(send, 413, text)
 
     def most(self, path: str) -> int:
         if path.rstrip("/").endswith("/upload"):
@@ -61,8 +63,8 @@ class BodyLimit:
         return ENCODED_BYTES if self.tools and f"/{self.tools}" in f"{path}/" else TEXT_BYTES
 
 
-async def refuse(send: Callable, most: int) -> None:
-    text = f"That is too large; send at most {most // 2**20} MB at once."
+async def answer(send: Callable, status: int, text: str) -> None:
+    """Refuse a request in one sentence."""
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps({"detail": text}).encode()})

@@ -19,6 +19,7 @@ from vit_demo.ui.limits import MOST_WAITING
 from vit_demo.ui.models import kind_of
 from vit_demo.ui.store import Server
 from vit_demo.ui.theme import launch_options  # noqa: F401 (what the page is launched with)
+from vit_demo.ui.visitors import limit_queue
 
 SPACES_DEFAULT = "deit_small_patch16_224.fb_in1k"
 
@@ -78,4 +79,6 @@ def build(server: Server, default: str) -> gr.Blocks:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
         add_api(server, default)
-    return demo.queue(max_size=MOST_WAITING)
+    demo.queue(max_size=MOST_WAITING)
+    limit_queue(demo._queue)
+    return demo

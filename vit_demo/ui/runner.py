@@ -7,6 +7,7 @@ is busy, the next batch gathers: pictures of one size for one model, each with a
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -18,10 +19,12 @@ from torch import Tensor
 
 from vit_demo.explain import Classifier, Explanation, Prediction, predictions
 from vit_demo.recorder import Recording
-from vit_demo.view import View
+from vit_demo.ui.memory import give_back
+from vit_demo.view import KEPT_PIXELS, View
 
 MOST_PIXELS = 8 * 224 * 224  # of one batch: more of them would not be faster, but need memory
 SECONDS = 120.0  # nobody waits longer
+OPENED_AT_ONCE = 2  # pictures: each may take `image.DECODING_BYTES`
 
 
 class TooSlow(ValueError):
@@ -48,6 +51,7 @@ class Runner:
 
     def __init__(self, seconds: float = SECONDS):
         self.seconds = seconds
+        self.opening = threading.BoundedSemaphore(OPENED_AT_ONCE)
         self.waiting: deque[Job] = deque()
         self.news = threading.Condition()
         self.thread: threading.Thread | None = None
@@ -56,27 +60,48 @@ class Runner:
         self, classifier: Classifier, picture: Any, fit: str, then: Callable[[Explanation], Any]
     ) -> tuple[Explanation, Any]:
         """The explanation of a picture, and what `then` makes of it: that runs with the model."""
-        view = classifier.view(picture, fit)
+        began, view = time.monotonic(), self.open(classifier, picture, fit)
 
         def finish(logits: Tensor, recording: Recording) -> tuple[Explanation, Any]:
             explanation = Explanation(classifier, view, logits, recording)
             return explanation, then(explanation)
 
-        return self.run(Job(classifier, view, True, finish))
+        return self.run(Job(classifier, view, True, finish), began)
 
     def classify(
         self, classifier: Classifier, picture: Any, top: int, fit: str
     ) -> list[Prediction]:
         """The labels alone: fused attention, no maps."""
         classifier.require_labels()
+        began, view = time.monotonic(), self.open(classifier, picture, fit)
 
         def finish(logits: Tensor) -> list[Prediction]:
             return predictions(logits, classifier.labels, top)
 
-        return self.run(Job(classifier, classifier.view(picture, fit), False, finish))
+        return self.run(Job(classifier, view, False, finish), began)
 
-    def run(self, job: Job) -> Any:
-        """Wait for a job. Whoever gives up waiting takes it out of the queue: it costs nothing then."""
+    def open(self, classifier: Classifier, picture: Any, fit: str) -> View:
+        """What the model will see. A few pictures are opened at a time: a large one takes memory until
+        its view is made, and gives it back then."""
+        if not self.opening.acquire(timeout=self.seconds):
+            raise self.too_slow(classifier)
+        try:
+            view = classifier.view(picture, fit)
+        finally:
+            self.opening.release()
+        if view.size[0] * view.size[1] > KEPT_PIXELS:
+            give_back()
+        return view
+
+    def too_slow(self, classifier: Classifier) -> TooSlow:
+        return TooSlow(
+            f"{classifier.name} did not come to this picture within {self.seconds:.0f} s; "
+            "choose a smaller model, or try again when fewer people are here."
+        )
+
+    def run(self, job: Job, began: float) -> Any:
+        """Wait for a job, `seconds` since it began with opening the picture. Whoever gives up waiting
+        takes it out of the queue: it costs nothing then."""
         if ZERO_GPU:  # the GPU belongs to the thread that asks for it
             run_together([job])
             return job.answer.result()
@@ -87,12 +112,9 @@ class Runner:
             self.waiting.append(job)
             self.news.notify()
         try:
-            return job.answer.result(self.seconds)
+            return job.answer.result(max(0.0, began + self.seconds - time.monotonic()))
         except TimeoutError:
-            raise TooSlow(
-                f"{job.classifier.name} did not come to this picture within {self.seconds:.0f} s; "
-                "choose a smaller model, or try again when fewer people are here."
-            ) from None
+            raise self.too_slow(job.classifier) from None
         finally:
             with self.news:
                 if job in self.waiting:

@@ -170,7 +170,8 @@ def files_on_demand(server: Server):
         text = words(request.get("language"))
         try:
             id, state = str(request["id"]), dict(request.get("state") or {})
-            name = server.save(id, request["kind"], state, request.get("language") or "en")
+            with BUSY:
+                name = server.save(id, request["kind"], state, request.get("language") or "en")
         except Exception:
             log.exception("saving a file")
             return {"error": text["take_failed"]}

@@ -28,11 +28,13 @@ from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.map_settings import MapSettings, settings_from
 from vit_demo.ui.explorer import standalone_html
 from vit_demo.ui.folder import Folder
+from vit_demo.ui.memory import give_back
 from vit_demo.ui.payload import payload
 from vit_demo.ui.runner import GPU_COPIES, ZERO_GPU, Runner
 
 MOST_EXPLANATIONS = 48
 MOST_BYTES = 2**30
+GIVEN_BACK_AT = 2**28  # bytes of explanations that were dropped
 MODEL_BYTES = 2 * 2**30
 MOST_VIEWS = 20  # of one picture, with files to take away
 DOWNLOADING = threading.Semaphore(4)  # more of them at once would only be slower, each
@@ -48,6 +50,7 @@ class Store:
         self.kept: OrderedDict[str, Explanation] = OrderedDict()
         self.known: dict[Hashable, str] = {}  # example pictures: the same for everybody
         self.lock = threading.Lock()
+        self.freed = 0  # bytes, since memory was given back to the system
 
     def new_id(self) -> str:
         """An unguessable name, with an empty folder for files."""
@@ -67,9 +70,13 @@ class Store:
                 self.drop(next(iter(self.kept)))
 
     def drop(self, id: str) -> None:
-        del self.kept[id]
+        memory = self.kept.pop(id).memory
         self.known = {k: v for k, v in self.known.items() if v != id}
         shutil.rmtree(self.folder_of(id), ignore_errors=True)
+        self.freed += memory
+        if self.freed > GIVEN_BACK_AT:
+            self.freed = 0
+            give_back()
 
     def drop_all_of(self, classifier: Classifier) -> None:
         """Explanations hold their model: to free it, they have to go."""
@@ -173,6 +180,7 @@ class Models:
                 self.kept[name] = None  # keeps its place
                 if model() is None:
                     del self.kept[name]
+                    give_back()
                 else:  # somebody else holds it, too
                     self.kept[name] = model()
 
@@ -247,21 +255,23 @@ class Server:
         self, classifier: Classifier, picture: object, fit: str, example: str | None = None
     ) -> tuple[str, Explanation]:
         """The same with a model that is at hand. (Two models may have the same name.)"""
-        self.folder.sweep()
         key = (classifier, example, fit) if example else None
         known = key and self.store.find(key)
         if known:
             return known
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
         id = self.store.new_id()
-        self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
-        save_preview(explanation, self.store.folder_of(id) / PREVIEW)
+        try:
+            self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
+            save_preview(explanation, self.store.folder_of(id) / PREVIEW)
+        except OSError:  # the disk is full
+            shutil.rmtree(self.store.folder_of(id), ignore_errors=True)
+            raise
         self.store.put(id, explanation, key)
         return id, explanation
 
     def classify(self, picture: object, model: str, fit: str, top: int) -> dict:
         """The labels alone, in words that JSON knows."""
-        self.folder.sweep()
         classifier = self.models.get(model)
         labels = self.runner.classify(classifier, picture, top, fit)
         return {"model": classifier.name, "labels": [asdict(label) for label in labels]}
@@ -270,7 +280,6 @@ class Server:
         self, picture: object, model: str, fit: str, settings: MapSettings
     ) -> tuple[dict, bytes]:
         """For programs: explanation.json and maps.npz, of which nothing stays here."""
-        self.folder.sweep()
         classifier = self.models.get(model)
 
         def files(explanation: Explanation) -> tuple[dict, bytes]:
@@ -281,7 +290,6 @@ class Server:
 
     def explanation(self, picture: object, model: str, fit: str) -> Explanation:
         """For programs: what one picture's pass can tell; nothing of it stays here."""
-        self.folder.sweep()
         return self.runner.explain(self.models.get(model), picture, fit, lambda e: None)[0]
 
     def url(self, id: str, name: str = "explorer.bin") -> str:

@@ -6,12 +6,13 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from vit_demo.embedded import ASSETS
-from vit_demo.ui.guard import BlockedEndpoints
+from vit_demo.ui.guard import BlockedEndpoints, OwnHostOnly
 from vit_demo.ui.layout import TABS
-from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, BodyLimit
+from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, MOST_THREADS, BodyLimit
 from vit_demo.ui.mcp import PATH as MCP_PATH
 from vit_demo.ui.modules import module_route, preload_links
 from vit_demo.ui.static import STATIC
+from vit_demo.ui.visitors import Visitors
 
 
 def launch_options(mcp: bool = False) -> dict:
@@ -27,8 +28,14 @@ def launch_options(mcp: bool = False) -> dict:
         "head": preload_links() + tabs_head(),
         "app_kwargs": {
             "routes": [module_route()],
-            "middleware": [Middleware(BlockedEndpoints), limit],
+            "middleware": [
+                Middleware(OwnHostOnly),
+                Middleware(BlockedEndpoints),
+                limit,
+                Middleware(Visitors),
+            ],
         },
+        "max_threads": MOST_THREADS,
         "state_session_capacity": MOST_SESSIONS,
         "show_error": False,
         "quiet": True,

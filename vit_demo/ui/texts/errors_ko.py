@@ -20,6 +20,8 @@ ERRORS = {
     "{} is not a picture this demo can read; use {}.": "{0} 파일은 읽을 수 있는 사진이 아닙니다. {1} 형식으로 올려 주세요.",
     "There is not enough memory for {}; make the picture smaller.": "{0} 사진을 열 메모리가 부족합니다. 사진 크기를 줄여 주세요.",
     "{} has no pixels ({} x {}); choose another one.": "{0} 사진에 픽셀이 없습니다({1} × {2}). 다른 사진을 골라 주세요.",
+    "{} has {} megapixels and would take {} MB to open, but the limit is {}; make it smaller and try again.": "{0} 사진은 {1}메가픽셀이라 여는 데 메모리가 {2} MB 필요한데 {3} MB까지만 됩니다. 크기를 줄여 다시 시도해 주세요.",
+    "{} is a run-length BMP, which takes too long; save it as PNG.": "{0}은(는) 런 렝스(RLE)로 압축된 BMP라 여는 데 너무 오래 걸립니다. PNG로 저장해 주세요.",
     "{} has {} megapixels, but the limit is {}; make it smaller and try again.": "{0} 사진은 {1}메가픽셀인데 {2}메가픽셀까지만 됩니다. 크기를 줄여 다시 시도해 주세요.",
     "{} is {} pixels long; cut out a part of at most {}.": "{0} 사진의 한 변이 {1}픽셀입니다. {2}픽셀 이하로 잘라 주세요.",
     "An array of shape {} is not a picture; use (height, width) or (height, width, channels) with 1, 3 or 4 channels.": "{0} 모양의 배열은 사진이 아닙니다. (높이, 너비) 또는 채널이 1, 3, 4개인 (높이, 너비, 채널)이어야 합니다.",

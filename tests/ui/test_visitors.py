@@ -1,0 +1,123 @@
+"""One visitor cannot lock the others out."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from support.patience import wait_until
+
+from vit_demo.ui import questions, server_functions, visitors
+
+
+@pytest.fixture
+def client():
+    with httpx.Client(timeout=120, limits=httpx.Limits(max_keepalive_connections=0)) as client:
+        yield client
+
+
+@pytest.fixture
+def long_question(site, monkeypatch) -> tuple[int, threading.Event, list]:
+    """The number of the event for long questions, what ends one, and a note of each that begins and
+    ends."""
+    gate, notes = threading.Event(), []
+
+    def slow(server, request):
+        notes.append("begins")
+        try:
+            while not gate.wait(0.05):
+                yield {"run": 0, "done": 0, "total": 1}
+        finally:
+            notes.append("ends")
+
+    monkeypatch.setattr(questions, "work", slow)
+    functions = site.demo.config["dependencies"]
+    number = next(f["id"] for f in functions if f["targets"][0][1] == "submit" and any(
+        site.demo.blocks[target].elem_id == "why" for target, _ in f["targets"]))  # fmt: skip
+    yield number, gate, notes
+    gate.set()
+
+
+def join(client, site, number: int, session: object, **more) -> httpx.Response:
+    body = {"data": [], "fn_index": number, "session_hash": session, "event_data": {}} | more
+    return client.post(f"{site.url}gradio_api/queue/join", json=body)
+
+
+def test_names_of_sessions_are_short(client, site):
+    for session in ("x" * 65, "x" * 1_000_000, "a b", "", ["x"], {"a": 1}, "é"):
+        for path in ("queue/join", "component_server", "run/predict", "cancel"):
+            body = {"session_hash": session, "fn_index": 0, "data": [], "event_id": "x"}
+            found = client.post(f"{site.url}gradio_api/{path}", json=body)
+            assert found.status_code == 400, (session, path)
+            assert found.json()["detail"].startswith("The request does not fit this page;")
+    hidden = '{"session\\u005fhash": "%s", "data": []}' % ("x" * 100)
+    for content, kind in ((hidden, "application/json"), (b"session_hash=x", "multipart/form-data")):
+        head = {"content-type": kind}
+        found = client.post(f"{site.url}gradio_api/component_server", content=content, headers=head)
+        assert found.status_code == 400
+    assert not any(len(name) > 64 for name in site.demo.app.state_holder.session_data)
+
+
+def test_a_session_has_so_many_questions(client, site, long_question):
+    number, gate, _ = long_question
+    answers = [join(client, site, number, "greedy").status_code for _ in range(14)]
+    assert answers[:10] == [200] * 10 and answers[-3:] == [503] * 3
+    assert join(client, site, number, "modest").status_code == 200
+    gate.set()
+    wait_until(lambda: not len(site.demo._queue), "an empty queue")
+
+
+def test_an_address_does_not_fill_the_queue(client, site, long_question, monkeypatch):
+    number, gate, _ = long_question
+    monkeypatch.setattr(visitors, "MOST_OF_ADDRESS", 5)
+    answers = [join(client, site, number, f"one{i}").status_code for i in range(8)]
+    assert answers == [200] * 6 + [503] * 2  # one runs, five wait
+    gate.set()
+    wait_until(lambda: not len(site.demo._queue), "an empty queue")
+
+
+def test_questions_that_nobody_listens_to_are_dropped(client, site, long_question, monkeypatch):
+    """Also the one that runs: the visitor who listens gets his turn."""
+    number, gate, notes = long_question
+    for i in range(8):
+        assert join(client, site, number, f"deaf{i}").status_code == 200
+    wait_until(lambda: notes == ["begins"], "the first one")
+    monkeypatch.setattr(visitors, "UNHEARD_SECONDS", -1)
+    assert join(client, site, number, "listens").status_code == 200
+    monkeypatch.setattr(visitors, "UNHEARD_SECONDS", 600)
+    address = f"{site.url}gradio_api/queue/data?session_hash=listens"
+    with client.stream("GET", address) as stream:
+        lines = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: "))
+        for message in lines:
+            if message["msg"] == "process_generating":
+                gate.set()
+            if message["msg"] == "process_completed":
+                assert message["success"]
+                break
+    assert notes == ["begins", "ends", "begins", "ends"]  # the first deaf one, and this
+
+
+def test_short_questions_do_not_hold_up_the_page(client, site, monkeypatch):
+    """More of them than Starlette has threads, all waiting; and an address asks only so many."""
+    monkeypatch.setattr(visitors, "MOST_AT_ONCE", 45)
+    began = []
+    component = next(b for b in site.demo.blocks.values() if getattr(b, "elem_id", "") == "why")
+    body = {"session_hash": "s", "component_id": component._id, "fn_name": "without"}
+    body |= {"data": {"id": "x"}}
+    monkeypatch.setattr(site.server.store, "get", lambda id: began.append(id))  # "gone", later
+    held = threading.Event()
+    monkeypatch.setattr(server_functions, "words", lambda language: held.wait(60) and {"gone": ""})
+
+    def ask(_) -> int:
+        return httpx.post(
+            f"{site.url}gradio_api/component_server", json=body, timeout=120
+        ).status_code
+
+    with ThreadPoolExecutor(50) as pool:
+        jobs = [pool.submit(ask, i) for i in range(50)]
+        wait_until(lambda: sum(job.done() for job in jobs) == 5, "those who are too many")
+        assert client.get(site.url).status_code == 200
+        held.set()
+        assert sorted(job.result(60) for job in jobs) == [200] * 45 + [429] * 5
+    assert len(began) == 45

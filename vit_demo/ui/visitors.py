@@ -1,0 +1,125 @@
+"""Nobody locks the others out: how much one visitor may ask for at a time.
+
+A visitor is a session (a page that is open), and an address, behind which may be many. Gradio takes any
+text for a session's name and keeps it, and answers questions whose answer nobody will ever fetch.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qs
+
+from gradio.queueing import Queue
+
+from vit_demo.ui.limits import answer
+
+SESSION = re.compile(r"[\w-]{1,64}", re.ASCII)
+STREAM = re.compile(r"/queue/data$|/call/.+/(?P<event>[\w-]+)$")  # where answers are fetched
+MOST_OF_SESSION = 10  # questions in the queue
+MOST_OF_ADDRESS = 50
+MOST_AT_ONCE = 32  # short questions of one address, which have no queue
+UNHEARD_SECONDS = 30.0  # so long a question may wait without anybody who waits for the answer
+
+listening: Counter[str] = Counter()  # sessions and events whose answers are being fetched
+
+
+class Visitors:
+    """ASGI middleware: names of sessions are short, short questions are few, listeners are known."""
+
+    def __init__(self, app: Callable):
+        self.app = app
+        self.asking: Counter[str] = Counter()  # short questions of each address, right now
+
+    async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif scope["method"] == "GET" and (stream := STREAM.search(scope["path"])):
+            sessions = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [])
+            with counted(listening, stream["event"] or "".join(sessions)[:64]):
+                await self.app(scope, receive, send)
+        elif scope["method"] == "POST" and not scope["path"].rstrip("/").endswith("/upload"):
+            await self.ask(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    async def ask(self, scope: dict, receive: Callable, send: Callable) -> None:
+        body, messages = b"", []
+        while not messages or messages[-1].get("more_body"):
+            messages.append(await receive())
+            body += messages[-1].get("body", b"")
+        kind = dict(scope["headers"]).get(b"content-type", b"")
+        if b"form" in kind or not SESSION.fullmatch(session_in(body)):
+            await answer(send, 400, "The request does not fit this page; reload it and try again.")
+            return
+        address = (scope["client"] or [""])[0]
+        if not scope["path"].rstrip("/").endswith("/component_server"):
+            address = None
+        elif self.asking[address] >= MOST_AT_ONCE:
+            await answer(send, 429, "Too many questions at once; wait for their answers.")
+            return
+
+        async def again() -> dict:
+            return messages.pop(0) if messages else await receive()
+
+        with counted(self.asking, address):
+            await self.app(scope, again, send)
+
+
+@contextmanager
+def counted(counter: Counter, name: str | None) -> Iterator[None]:
+    """Something of this name goes on; None has no number."""
+    counter[name] += name is not None
+    try:
+        yield
+    finally:
+        counter[name] -= name is not None
+        if not counter[name]:
+            del counter[name]
+
+
+def session_in(body: bytes) -> str:
+    """The session that a request names, or "none"."""
+    if b"session" not in body and b"\\u" not in body:
+        return "none"
+    try:
+        found = json.loads(body).get("session_hash")
+    except (ValueError, AttributeError, RecursionError):  # no request at all: others say so
+        return "none"
+    return "none" if found is None else str(found)
+
+
+def limit_queue(queue: Queue) -> None:
+    """Let nobody fill the queue alone, or with questions whose answers nobody waits for."""
+    push = queue.push
+
+    async def limited(body, request, username) -> tuple:
+        await drop_unheard(queue)
+        waiting = [e for line in queue.event_queue_per_concurrency_id.values() for e in line.queue]
+        session = sum(event.session_hash == body.session_hash for event in waiting)
+        address = sum(address_of(event.request) == address_of(request) for event in waiting)
+        if session >= MOST_OF_SESSION or address >= min(MOST_OF_ADDRESS, queue.max_size):
+            return False, "Queue is full. Many questions of yours are waiting.", "queue_full"
+        return await push(body=body, request=request, username=username)
+
+    queue.push = limited
+
+
+async def drop_unheard(queue: Queue) -> None:
+    """Drop questions for whose answers nobody waits, once anybody else has to wait for them."""
+    if not len(queue):
+        return
+    for event in list(queue.event_ids_to_events.values()):
+        if listening[event.session_hash] or listening[event._id]:
+            continue
+        if time.monotonic() - event.enqueue_time > UNHEARD_SECONDS:
+            await queue.clean_events(event_id=event._id)
+    for session in list(queue.pending_event_ids_session):
+        if session not in queue.pending_messages_per_session:
+            del queue.pending_event_ids_session[session]
+
+
+def address_of(request) -> str:
+    return request.client.host if request.client else ""
