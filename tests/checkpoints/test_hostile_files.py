@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from support.sentences import plain
 
 import vit_demo
 from vit_demo.checkpoints import save_checkpoint
+from vit_demo.checkpoints.checkpoint import check_description
 from vit_demo.checkpoints.weights import METADATA_KEY, CheckpointError, read_weights
 from vit_demo.embedded import embedded
 from vit_demo.model import VisionTransformer, ViTConfig
@@ -200,6 +202,7 @@ def test_odd_contents_of_a_pth(tmp_path):
     odd = [
         3, "text", [1, 2], None, torch.zeros(3), {}, {1: 2}, {"model": 5}, {"x": torch.zeros(1)},
         good | {head: 5}, good | {head: torch.tensor(5.0)}, good | {head: huge},
+        good | {head: torch.zeros(1, 1).expand(3, 192)},
         good | {head: torch.zeros(3, 192, dtype=torch.int64)},
         good | {head: torch.zeros(3, 192, dtype=torch.complex64)},
         good | {head: torch.zeros(3, 192).to_sparse()},
@@ -220,3 +223,18 @@ def test_odd_contents_of_a_pth(tmp_path):
         bomb.writestr("archive/data/0", bytes(50 * corpus.MEGA))
     assert path.stat().st_size < corpus.MEGA
     refused(path, **arch)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {"registers": 20_000, "image_size": 8, "patch_size": 4},
+        {"registers": 0, "image_size": 20_000, "patch_size": 100, "depth": 2},
+    ],
+)
+def test_a_description_whose_pass_would_need_gigabytes_is_refused(shape):
+    """Before anything of that size is made: a few numbers in a small file say so."""
+    config = ViTConfig(**({"embed_dim": 2, "depth": 1, "heads": 1, "num_classes": 2} | shape))
+    with pytest.raises(ValueError, match="cannot be meant"):
+        check_description(config, Preprocess(size=config.image_size))
+    check_description(replace(config, registers=4, image_size=200), Preprocess(size=(200, 200)))

@@ -25,6 +25,7 @@ from support.runs import (
 import vit_demo
 from vit_demo.distributed import ProcessGroup
 from vit_demo.training import loop
+from vit_demo.training.run import SEAL, read_state
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -111,6 +112,18 @@ def test_resume_refuses_other_settings_and_damaged_files(trained, colours, tmp_p
     (tmp_path / "last.pt").write_bytes(b"nothing")
     with pytest.raises(ValueError, match="last.pt is damaged; remove it"):
         loop.train(arguments(colours, "--out", tmp_path, *SHAPE, *FAST, "--resume"))
+
+
+def test_any_flipped_bit_of_a_saved_state_is_found(trained, tmp_path):
+    data, damaged = (trained / "last.pt").read_bytes(), tmp_path / "last.pt"
+    for share in range(1, 20):
+        flipped = bytearray(data)
+        flipped[len(data) * share // 20] ^= 1 << share % 8
+        damaged.write_bytes(flipped)
+        with pytest.raises(ValueError, match="last.pt is damaged; remove it"):
+            read_state(damaged)
+    damaged.write_bytes(data.rpartition(SEAL)[0])  # of an earlier version, without a checksum
+    assert read_state(damaged)["history"] == read_state(trained / "last.pt")["history"]
 
 
 def test_resuming_a_finished_run_changes_nothing(trained, colours):

@@ -14,6 +14,7 @@ from support.paths import ROOT
 from support.shared import missing
 
 from vit_demo.embedded import embedded
+from vit_demo.ui.launch import address
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen:
@@ -99,6 +100,24 @@ def test_a_port_asked_for_is_not_exchanged(by):
         text, _ = process.communicate(timeout=300)
     assert process.returncode != 0
     assert f"cannot listen on 127.0.0.2:{port}" in text.splitlines()[-1]
+
+
+def test_a_port_in_the_environment_that_is_no_number(monkeypatch):
+    monkeypatch.setenv("GRADIO_SERVER_PORT", "abc")
+    with pytest.raises(ValueError, match="GRADIO_SERVER_PORT is 'abc'; set it to a number"):
+        address(None, None)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="IPv6 is not here")
+def test_an_ipv6_address_is_written_as_in_a_url():
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+            port = probe.getsockname()[1]
+    except OSError:
+        pytest.skip("this machine has no ::1")
+    assert address("::1", port) == address("[::1]", port) == ("[::1]", port)
+    assert address("127.0.0.1", port) == ("127.0.0.1", port)
 
 
 def test_importing_the_app_does_not_start_it():

@@ -40,6 +40,7 @@ from vit_demo.model import VisionTransformer, ViTConfig, patch_grid
 from vit_demo.view import Preprocess
 
 LONGEST_NAME = 200
+MOST_KEPT = 2**31  # bytes that a pass may keep; a ViT-g at 518 px keeps 0.9 GB
 LARGEST_LABELS = 10_000_000  # bytes of a file of labels
 
 
@@ -181,9 +182,15 @@ def check_description(config: ViTConfig, preprocess: Preprocess) -> None:
     """Numbers of the right kind and of a size that can be meant: a file may say anything."""
     numbers = (config.embed_dim, config.mlp_dim, config.num_classes, config.registers)
     fine = max(*numbers, *config.image_size, *config.patch_size) < 10**6
-    fine = fine and config.depth <= 1000 and 0 <= config.norm_eps < 1
+    fine = fine and config.depth <= 1000 and config.registers < 1000 and 0 <= config.norm_eps < 1
     fine = fine and math.isfinite(config.layer_scale or 0)
     fine = fine and len(preprocess.mean) == config.channels
-    patch_grid(preprocess.size, config.patch_size)
-    if not fine or math.prod(preprocess.size) > 4 * math.prod(config.image_size):
+    rows, cols = patch_grid(preprocess.size, config.patch_size)
+    tokens = rows * cols + config.prefix_tokens
+    kept = 4 * config.depth * tokens * (tokens + 2 * config.embed_dim)  # bytes, of one pass
+    if (
+        not fine
+        or kept > MOST_KEPT
+        or math.prod(preprocess.size) > 4 * math.prod(config.image_size)
+    ):
         raise ValueError("The numbers cannot be meant.")

@@ -127,6 +127,11 @@ def fill(config: ViTConfig, weights: dict[str, Tensor], source: str) -> VisionTr
                 f"In {source}, {key} holds {tensor.dtype} and not plain real numbers; save the "
                 "weights as float32 or float16."
             )
+        if tensor.untyped_storage().nbytes() < tensor.nbytes:  # one number for a whole matrix
+            raise CheckpointError(
+                f"In {source}, {key} holds fewer numbers than its shape says; save the weights with "
+                "all of them."
+            )
         numbers[key] = tensor.float()
         if not torch.isfinite(numbers[key]).all():
             raise CheckpointError(

@@ -5,6 +5,7 @@ ends with the weights it would have had.
 """
 
 import csv
+import hashlib
 import io
 import pickle
 import time
@@ -21,6 +22,8 @@ from vit_demo.training.config import TrainConfig, deciding, flag
 from vit_demo.training.data import Dataset
 from vit_demo.training.teacher import Teacher
 from vit_demo.view import Preprocess
+
+SEAL = b"\nsha256 "  # before the checksum at the end of last.pt
 
 
 @dataclass
@@ -81,13 +84,20 @@ def save(run: Run) -> None:
     }
     content = io.BytesIO()  # torch.save itself calls a full disk an internal error
     torch.save(state, content)
+    content.write(SEAL + hashlib.sha256(content.getbuffer()).digest())
     with atomic_write(out / "last.pt") as part:
         part.write_bytes(content.getbuffer())
 
 
 def read_state(path: Path) -> dict:
+    """What a run goes on from. It ends with a checksum: most flipped bits would only be other numbers."""
+    content, seal, digest = path.read_bytes().rpartition(SEAL)
+    if not seal:  # written by an earlier version
+        content = digest
+    elif hashlib.sha256(content).digest() != digest:
+        raise ValueError(f"{path} is damaged; remove it to start again.")
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, EOFError) as error:
         raise ValueError(f"{path} is damaged; remove it to start again.") from error
 

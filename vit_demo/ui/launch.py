@@ -66,8 +66,12 @@ def address(host: str | None, port: int | None) -> tuple[str, int]:
     """Host and port to listen on: as asked for, else as the environment says, else the usual ones."""
     usual = "0.0.0.0" if os.environ.get("SYSTEM") == "spaces" else "127.0.0.1"
     host = host or os.environ.get("GRADIO_SERVER_NAME") or usual
-    given = port or os.environ.get("GRADIO_SERVER_PORT")
-    return host, free_port(host, int(given or FIRST_PORT), fixed=bool(given))
+    host = host.strip("[]")
+    given = port if port is not None else os.environ.get("GRADIO_SERVER_PORT")
+    if isinstance(given, str) and given and not given.isdecimal():
+        raise ValueError(f"GRADIO_SERVER_PORT is {given!r:.40}; set it to a number, such as 7860.")
+    port = free_port(host, int(given or FIRST_PORT), fixed=bool(given))
+    return (f"[{host}]" if ":" in host else host), port  # an IPv6 address, as in a URL
 
 
 def free_port(host: str, port: int, fixed: bool) -> int:
@@ -75,7 +79,7 @@ def free_port(host: str, port: int, fixed: bool) -> int:
     if not 1 <= port <= 65535:
         raise ValueError(f"there is no port {port}; choose a port from 1 to 65535.")
     for candidate in range(port, port + 1 if fixed else port + 100):
-        with socket.socket() as probe:
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((host, candidate))
