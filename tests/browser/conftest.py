@@ -1,6 +1,7 @@
 """One Chromium for all browser tests, and pages that must stay clean."""
 
 import shutil
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -8,6 +9,7 @@ from support.explorer import BIG, SMALL, look
 from support.page import SECONDS, WHY, WIDE, next_frames
 from support.shared import missing
 
+HERE = Path(__file__).parent
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -18,6 +20,14 @@ ARGUMENTS = [
     "--use-fake-device-for-media-stream",
     "--use-fake-ui-for-media-stream",
 ]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items) -> None:
+    """A page takes seconds to load: without `-m ""`, one or two tests of each part are enough."""
+    for item in items:
+        if item.path.parent == HERE and not item.get_closest_marker("quick"):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ def questions(page) -> list[str]:
     return asked
 
 
+@pytest.mark.quick
 def test_a_label_shows_its_map_and_goes_back(arrive, site):
     page = arrive()
     e, (first, second, *_) = site.explanation(page), label_indices(page)

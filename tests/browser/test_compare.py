@@ -85,6 +85,7 @@ def middle_of(page, side: int, patch: tuple[int, int], grid: tuple[int, int]) ->
     return x, box["y"] + (row + 0.5) * box["height"] / rows
 
 
+@pytest.mark.quick
 def test_two_pictures_in_one_model(arrive, site, tmp_path):
     """Nothing is asked before the tab is open; controls and keys are for both sides; a picture of one's
     own, one that is none, and another first one."""

@@ -26,6 +26,7 @@ from vit_demo.ui import explorer, payload
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
+@pytest.mark.quick
 def test_hover_shows_value_and_the_patchs_map(open_page):
     page = open_page()
     first = pixels(page, ".vx-picture")
@@ -78,6 +79,7 @@ def test_click_chooses_a_patch_and_back(open_page):
     assert state(page)["query"] is None and not page.locator(".vx-back").is_visible()
 
 
+@pytest.mark.quick
 def test_changes_are_drawn_without_a_request(open_page):
     page = open_page()
     requests = []
@@ -206,6 +208,7 @@ def test_the_png_shows_the_map_with_its_settings(open_page):
     assert (body[960:] < 128).any()  # the words
 
 
+@pytest.mark.quick
 def test_python_snippet_runs_and_gives_the_same_picture(open_page, tmp_path, monkeypatch):
     import vit_demo
 

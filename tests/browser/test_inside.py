@@ -238,6 +238,7 @@ def test_anatomy(arrive, site):
 # Where one is
 
 
+@pytest.mark.quick
 def test_a_link_opens_its_step_and_the_address_follows(arrive):
     page = arrive("#inside/5", permissions=["clipboard-read", "clipboard-write"])
     until_ready(page, 5)

@@ -77,6 +77,7 @@ def draw_a_one(page) -> None:
     page.mouse.up()
 
 
+@pytest.mark.quick
 def test_every_moment_shows_the_numbers_of_the_library_and_asks_nobody(arrive, history):
     page = arrive()
     asked = []

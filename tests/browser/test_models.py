@@ -49,6 +49,7 @@ def title(page) -> str:
 # The line
 
 
+@pytest.mark.quick
 def test_line_says_what_the_model_is(arrive, site):
     page, model = arrive(), site.server.models.get(MODEL)
     line = page.locator("#knows .line").inner_text()

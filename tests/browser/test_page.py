@@ -24,6 +24,7 @@ from support.page import (
 # The way of a newcomer
 
 
+@pytest.mark.quick
 def test_first_screen_is_alive(arrive):
     page = arrive()
     assert len(label_names(page)) == 10
@@ -54,6 +55,7 @@ def test_another_model_answers_and_keeps_the_picture(arrive, deit_tiny):
     assert state(page)["layer"] in (-1, 11)
 
 
+@pytest.mark.quick
 def test_newest_wish_wins(arrive, site, monkeypatch):
     """Three clicks while the server is busy: the last one is what stays."""
     page, explain, go = arrive(), site.server.explain, threading.Event()

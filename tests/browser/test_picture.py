@@ -66,6 +66,7 @@ def until_drawn(page, size) -> None:
 # Ways in
 
 
+@pytest.mark.quick
 def test_a_file(arrive, tmp_path):
     page = arrive()
     Image.new("RGB", (300, 200), "teal").save(tmp_path / "mine.png")

@@ -2,6 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from support.page import EXPLORER, open_tab
 
 from vit_demo.ui.layout import TABS
@@ -12,6 +13,7 @@ def shown_panels(page) -> list[str]:
     return [name for name in TABS if page.locator(f"#panel-{name}").is_visible()]
 
 
+@pytest.mark.quick
 def test_one_panel_is_shown_and_all_are_mounted(arrive):
     page = arrive()
     assert shown_panels(page) == ["explore"]

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
+import pytest
 from PIL import Image
 from support.page import (
     DEIT,
@@ -146,6 +147,7 @@ def test_copied_python_names_the_file_and_runs(arrive, tmp_path, monkeypatch):
     assert words[2] == json.loads(file)  # one word for a shell, whatever is in it
 
 
+@pytest.mark.quick
 def test_link_brings_everything_back(arrive, deit_tiny):
     page = arrive(permissions=["clipboard-read", "clipboard-write"])
     after_new_result(page, lambda: choose_model(page, "DeiT tiny"))

@@ -26,6 +26,7 @@ from support.page import (
 from vit_demo import faithful
 
 
+@pytest.mark.quick
 def test_methods_side_by_side(arrive, site):
     page = arrive()
     e = site.explanation(page)

@@ -65,6 +65,7 @@ def show(page, view: str) -> None:
     next_frames(page)
 
 
+@pytest.mark.quick
 def test_opens_in_the_view_in_which_heads_differ_most_to_the_eye(open_page, big):
     maps = views(big)
     special, whole = (difference_to_the_eye(maps[v], v == "special") for v in ("special", "whole"))
