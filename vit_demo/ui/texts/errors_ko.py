@@ -56,6 +56,7 @@ ERRORS = {
     "{} is a hybrid: {}; try {}.": "{0} 모델은 패치 앞에 CNN이 있는 하이브리드라서 쓸 수 없습니다. {2} 모델을 써 보세요.",
     "{} is SAM's encoder, {}; try {}.": "{0} 모델은 윈도 안에서만 어텐션하는 SAM의 인코더라서 쓸 수 없습니다. {2} 모델을 써 보세요.",
     # A file of weights
+    "In {}, {} holds fewer numbers than its shape says; save the weights with all of them.": "{0} 파일에서 {1}의 값이 모양에 적힌 것보다 적습니다. 모든 값을 담아 가중치를 다시 저장해 주세요.",
     "The weights do not fit this architecture; check --arch against the model that was trained.": "가중치가 이 구조에 맞지 않습니다. 학습한 모델과 --arch를 확인해 주세요.",
     "{} has {} labels, but the model's head has {} classes; give one label a line, in the order of the classes.": "{0} 파일에는 레이블이 {1}개인데 모델의 클래스는 {2}개입니다. 클래스 순서대로 한 줄에 하나씩 적어 주세요.",
     "{} names {} labels for {} classes; save it again with one label a class.": "{0} 파일에는 클래스 {2}개에 레이블이 {1}개 있습니다. 클래스마다 레이블 하나로 다시 저장해 주세요.",
