@@ -43,15 +43,17 @@ def make_tab(server: Server) -> gr.HTML:
     questions = [ask.answering(server, one) for one in (ask.query_rows, ask.class_maps)]
 
     def load_model(request: dict) -> dict:
-        """A link may name two models: the second is loaded while the first is on its way."""
-        server.fetch(str(request.get("model")))
+        """A link may name two models: the second is loaded while the first is on its way. (What must be
+        downloaded waits until somebody listens.)"""
+        if server.is_here(name := str(request.get("model"))):
+            server.fetch(name)
         return {}
 
     section = HTML(
         None,
         html_template='<div class="vitx cmp"></div>',
         js_on_load=mount_script("compare/index.js", json.dumps(setup, ensure_ascii=False)),
-        server_functions=[*questions, *ask.about_models(server)[:1], load_model],
+        server_functions=[*questions, *ask.about_models(server)[:1], ask.guarded(load_model)],
         elem_id="compare",
         news=None,
         language="en",
