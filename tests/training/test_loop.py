@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,10 +141,13 @@ def test_two_processes_compute_what_one_computes(colours, tmp_path):
     flags = [*SHAPE, *FAST, *EVERYTHING, "--epochs", "3", "--batch-size", "32"]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command = [*torchrun, "--nproc-per-node", "2", "-m", "vit_demo", "train", colours, *flags]
-    done = subprocess.run(
-        [str(word) for word in [*command, "--out", tmp_path / "two"]],
-        env=environment(), cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    command = [str(word) for word in [*command, "--out", tmp_path / "two"]]
+    how = {"env": environment(), "cwd": tmp_path, "capture_output": True, "text": True}
+    try:
+        done = subprocess.run(command, timeout=90, check=False, **how)
+    except subprocess.TimeoutExpired:  # seen once in many: the processes had not found each other
+        shutil.rmtree(tmp_path / "two", ignore_errors=True)
+        done = subprocess.run(command, timeout=200, check=False, **how)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("epoch 3/3") == 1  # one of them speaks
     loop.train(arguments(colours, *flags, "--out", tmp_path / "one"))
