@@ -13,6 +13,7 @@ from support.page import (
     state,
     until_state,
 )
+from support.shared import missing
 
 from vit_demo.anatomy import anatomy
 from vit_demo.embedded import example_path
@@ -79,7 +80,7 @@ def near(expected, rel: float = 1e-3, abs: float = 1e-4):
 @pytest.mark.parametrize("model", [MODEL, DEIT])
 def test_ten_steps(arrive, site, model):
     if model not in site.server.models:
-        pytest.skip("DeiT-tiny is not here")
+        missing("put DeiT-tiny's weights into ../shared/weights")
     page = arrive(f"?model={model}&layer=2&head=1&map=attention&query=3,4#inside/1")
     e = site.explanation(page)
     walk, query, there = e.inside(), (3, 4), (5, 2)

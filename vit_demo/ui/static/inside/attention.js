@@ -6,6 +6,7 @@ import {
   bar,
   chosenToken,
   formulaLine,
+  gridSide,
   number,
   prefixCount,
   smallMap,
@@ -85,13 +86,7 @@ export const qkv = {
     const node = el(
       "div",
       { class: "ins-two" },
-      el(
-        "div",
-        { class: "ins-side" },
-        el("h4", {}, t("scores")),
-        grid.node,
-        el("p", { class: "ins-muted" }, t("point_token")),
-      ),
+      gridSide(t("scores"), grid, t("point_token")),
       el("div", { class: "ins-main" }, ...labels.slice(0, 3), operands, total, labels[3]),
     );
 
@@ -205,13 +200,7 @@ export const softmaxStep = {
     const node = el(
       "div",
       { class: "ins-two" },
-      el(
-        "div",
-        { class: "ins-side" },
-        el("h4", {}, t("shares")),
-        grid.node,
-        el("p", { class: "ins-muted" }, t("point_share")),
-      ),
+      gridSide(t("shares"), grid, t("point_share")),
       el(
         "div",
         { class: "ins-main" },

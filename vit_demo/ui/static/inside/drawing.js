@@ -114,6 +114,19 @@ export function shareAt(canvas, event) {
   ];
 }
 
+/** A grid with its title, and what to do with it.
+ * @param {string} title
+ * @param {{ node: HTMLElement }} grid
+ * @param {string} hint */
+export const gridSide = (title, grid, hint) =>
+  el(
+    "div",
+    { class: "ins-side" },
+    el("h4", {}, title),
+    grid.node,
+    el("p", { class: "ins-muted" }, hint),
+  );
+
 /** The picture with its patches, and the tokens that belong to no patch above it.
  * @param {Walk} walk
  * @param {{ label: string; prefix?: boolean; choose?: boolean;

@@ -8,6 +8,7 @@ import {
   cells,
   chosenPatch,
   formulaLine,
+  gridSide,
   number,
   prefixCount,
   strip,
@@ -65,13 +66,7 @@ export const pixels = {
     const node = el(
       "div",
       { class: "ins-two" },
-      el(
-        "div",
-        { class: "ins-side" },
-        el("h4", {}, t("crop")),
-        grid.node,
-        el("p", { class: "ins-muted" }, t("click_patch")),
-      ),
+      gridSide(t("crop"), grid, t("click_patch")),
       el(
         "div",
         { class: "ins-main" },
@@ -270,13 +265,7 @@ export const patches = {
       el(
         "div",
         { class: "ins-two" },
-        el(
-          "div",
-          { class: "ins-side" },
-          el("h4", {}, t("cut")),
-          grid.node,
-          el("p", { class: "ins-muted" }, t("click_patch")),
-        ),
+        gridSide(t("cut"), grid, t("click_patch")),
         el(
           "div",
           { class: "ins-main" },
