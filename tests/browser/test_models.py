@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 
 import pytest
 from support.hub import TOY, simulated_hub
@@ -182,6 +183,31 @@ def test_newest_model_wins_while_another_one_is_downloaded(arrive, toy_hub):
     toy_hub.portions.release(7)
     choose_example(page, "digit-seven")
     assert page.evaluate(MODEL_SHOWN) == "vit-mnist" and title(page) == "Embedded · digits"
+
+
+def test_late_news_of_an_older_wish_is_not_shown(arrive, toy_hub, monkeypatch):
+    gate, said = threading.Event(), models.on_its_way
+    gate.set()
+
+    def late(name):
+        news = said(name)
+        gate.wait(60)
+        return news
+
+    monkeypatch.setattr("vit_demo.ui.events.on_its_way", late)
+    toy_hub.fault = "portions"
+    page = arrive()
+    page.click("#knows .offer button:not(:empty)")
+    toy_hub.portions.release(3)
+    page.wait_for_selector(f"{NEWS}:has-text('%')")
+    gate.clear()
+    toy_hub.portions.release(3)
+    page.wait_for_timeout(600)  # it has been asked once more, and holds its answer back
+    after_new_result(page, lambda: choose_model(page, "digits"))
+    page.wait_for_selector(NEWS, state="detached")
+    gate.set()
+    page.wait_for_timeout(600)
+    assert page.locator(NEWS).count() == 0
 
 
 def test_offer_is_grey_with_the_reason_while_the_hub_is_away(arrive, toy_hub, monkeypatch):

@@ -41,7 +41,7 @@ log = logging.getLogger("vit_demo")
 def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) -> None:
     """What happens when."""
 
-    wishes: OrderedDict[str, object] = OrderedDict()  # which model each visitor wished for last
+    wishes: OrderedDict[str, float] = OrderedDict()  # when each visitor last wished for a model
 
     def start(place: dict):
         """A visitor arrives, perhaps with a link, or goes back: language, model, picture, fit and
@@ -75,7 +75,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         """Another model. Who wishes for a third one while it comes gets that. If it cannot be had,
         the page stays as it was and says why, until another one is chosen."""
         wishes.pop(request.session_hash, None)
-        mine = wishes[request.session_hash] = object()
+        mine = wishes[request.session_hash] = time.time()
         while len(wishes) > MOST_SESSIONS:
             wishes.popitem(last=False)
         model, kept = str(model or "").strip(), ready or default
@@ -84,14 +84,14 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             model = kept
         elif model not in server.models:
             job = server.fetch(model)
-        while job and not job.done() and wishes.get(request.session_hash) is mine:
-            latest = on_its_way(model)
+        while job and not job.done() and wishes.get(request.session_hash) == mine:
+            latest = on_its_way(model) | {"wish": mine}
             if latest != news:
                 yield {ui.knows: gr.update(news=latest)}
             news = latest
             wait([job], timeout=0.25)
-        if wishes.get(request.session_hash) is not mine:
-            return
+        if wishes.get(request.session_hash) != mine:
+            return  # what it said last may reach the page late: the page goes by `wish`
         try:
             if job:
                 job.result()
@@ -104,7 +104,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         yield {
             ui.model: gr.update(value=model, shown=title_of(server, model, language)),
             ui.ready: model,
-            ui.knows: gr.update(news=news),
+            ui.knows: gr.update(news=news | {"wish": mine}),
         }
 
     def look(source, upload, drawing, fit, ready, language, shown, wish):

@@ -10,7 +10,8 @@ import { closest, find } from "./dom.js";
  * @param {GradioComponent} gradio */
 export function mount(element, { props, watch, server }) {
   const language = () => document.documentElement.lang;
-  let turn = 0;
+  let turn = 0,
+    newest = props.news;
 
   /** @param {string} tag @param {string} [text] */
   const make = (tag, text = "") =>
@@ -19,7 +20,9 @@ export function mount(element, { props, watch, server }) {
   // ---- A model on its way, or one that cannot be had
 
   function showNews() {
-    const news = props.news?.says ? props.news : null,
+    // What is said of an older wish may arrive after the answer to a newer one.
+    if ((props.news?.wish ?? 0) >= (newest?.wish ?? 0)) newest = props.news;
+    const news = newest?.says ? newest : null,
       place = find(element, ".news"),
       offer = find(element, ".offer");
     if (!place) return;
