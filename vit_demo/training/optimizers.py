@@ -30,7 +30,8 @@ def make_optimizers(model: VisionTransformer, config: TrainConfig) -> list[torch
     fused = next(model.parameters()).device.type in ("cpu", "cuda")
     optimizers = [torch.optim.AdamW(adamw, lr=config.lr, betas=(0.9, 0.98), fused=fused)]
     if groups["muon"]:
-        optimizers.append(Muon(groups["muon"], config.lr, config.weight_decay))
+        dtype = getattr(torch, config.precision)
+        optimizers.append(Muon(groups["muon"], config.lr, config.weight_decay, dtype=dtype))
     return optimizers
 
 
@@ -38,12 +39,19 @@ class Muon(torch.optim.Optimizer):
     """Momentum, made orthogonal: every direction of a matrix moves equally far (Jordan 2024).
 
     Steps are scaled to the usual size of AdamW's, so that one learning rate and one weight decay
-    serve both (Liu et al. 2025). torch's own Muon works in bfloat16, which many CPUs only emulate.
+    serve both (Liu et al. 2025). torch's own Muon works in bfloat16, which many CPUs only emulate;
+    here `dtype` says in what the directions are made orthogonal.
     """
 
     def __init__(
-        self, params: list[Tensor], lr: float, weight_decay: float, momentum: float = 0.95
+        self,
+        params: list[Tensor],
+        lr: float,
+        weight_decay: float,
+        momentum: float = 0.95,
+        dtype: torch.dtype = torch.float32,
     ):
+        self.dtype = dtype
         super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
 
     @torch.no_grad()
@@ -55,7 +63,8 @@ class Muon(torch.optim.Optimizer):
                 if not state:
                     state["momentum"] = torch.zeros_like(p)
                 state["momentum"].lerp_(p.grad, 1 - momentum)
-                direction = orthogonal(p.grad.lerp(state["momentum"], momentum))
+                direction = p.grad.lerp(state["momentum"], momentum)
+                direction = orthogonal(direction.to(self.dtype)).to(p.dtype)
                 p.mul_(1 - lr * group["weight_decay"])
                 p.add_(direction, alpha=-0.2 * max(p.shape) ** 0.5 * lr)
 
