@@ -38,6 +38,8 @@ def test_numpy_numbers_are_numbers():
         (["--lr", "nan"], "--lr is nan"),
         (["--drop-patches", "1"], "--drop-patches is 1.0; use from 0 to below 1"),
         (["--channels", "2"], "--channels is 2; use 1"),
+        (["--start-size", "10"], "--start-size 10 does not suit .* a multiple of 4 up to 16"),
+        (["--start-size", "20"], "--start-size 20 does not suit"),
         (["--patch-size", "5"], "16x16 pixels cannot be cut into patches of 5x5"),
         (["--heads", "3"], "use a width that the heads divide"),
         (["--init", "x.safetensors"], "does not go with --init"),

@@ -58,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cutmix", type=float, metavar="ALPHA", help="0: none")
     add("--mix-share", type=float, metavar="P", help="share of the pictures that are mixed")
     add("--drop-patches", type=float, metavar="P", help="share of the patches left out: faster")
-    add("--whole-epochs", type=int, metavar="N", help="at the end, N epochs with all patches")
+    add("--start-size", type=int, metavar="PIXELS", help="begin with smaller pictures, which grow: "
+        "faster; 0: no")  # fmt: skip
+    add("--whole-epochs", type=int, metavar="N", help="at the end, N epochs with all patches, full "
+        "size and nothing mixed")  # fmt: skip
 
     add = parser.add_argument_group("a teacher").add_argument
     add("--teacher", metavar="NAME", help="learn also from the answers of this model, whose labels "

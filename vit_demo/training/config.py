@@ -37,6 +37,7 @@ COMMON = {
     "cutmix": 0.0,
     "mix_share": 0.5,
     "drop_patches": 0.0,
+    "start_size": 0,
     "whole_epochs": 0,
 }
 DIGITS = {"config": "notes", "image_size": 28, "patch_size": 7, "channels": 1, "epochs": 10}
@@ -102,7 +103,8 @@ class TrainConfig:
     cutmix: float | None = None
     mix_share: float | None = None
     drop_patches: float | None = None
-    whole_epochs: int | None = None
+    start_size: int | None = None  # pixels; pictures grow from here to image_size; 0: no
+    whole_epochs: int | None = None  # at the end: all patches, full size, nothing mixed
     # A teacher
     teacher: str | None = None  # a model whose labels contain the classes
     teacher_weight: float = 0.7  # of its answers in the targets; the rest is the true label
@@ -151,6 +153,7 @@ def check(config: TrainConfig) -> None:
         "randaugment",
         "mixup",
         "cutmix",
+        "start_size",
         "whole_epochs",
         "seed",
     )

@@ -29,7 +29,7 @@ from tqdm import tqdm
 from vit_demo.checkpoints import load_checkpoint
 from vit_demo.distributed import ProcessGroup, in_precision, join_processes
 from vit_demo.files import locked, make_folder
-from vit_demo.model import VisionTransformer
+from vit_demo.model import VisionTransformer, patch_grid
 from vit_demo.training.augment import DRAWS, WARPS, generator, mix, recolour, warp
 from vit_demo.training.config import TrainConfig, complete
 from vit_demo.training.data import Dataset, load_dataset, normalise, preprocess_of
@@ -150,6 +150,10 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     train_set, test_set = load_in_turn(config, preprocess)
     config = fitting_batch_size(config, len(train_set), group.world)
     model = first_model(config, start, train_set.class_names).to(group.device)
+    sizes_to_grow(config, model)  # do they fit the patches?
+    if group.device.type == "cpu":  # there the way back through fused attention is slow
+        for block in model.blocks:
+            block.attn.fused = False
     average = VisionTransformer(model.config).to(group.device)
     average.load_state_dict(model.state_dict())
     run = Run(config, group, train_set, test_set, preprocess, model, average,
@@ -258,21 +262,48 @@ def make_batch(run: Run, order: Tensor, epoch: int, step: int) -> Batch:
 
     pixels = dataset.batch(chosen)  # (B, C, H, W) uint8
     targets = F.one_hot(dataset.labels[chosen], len(dataset.class_names)).float()
-    draws, kept = draw(DRAWS), None
+    draws, kept, whole = draw(DRAWS), None, epoch >= config.epochs - config.whole_epochs
+    size = run.model.config.image_size if whole else size_of_epoch(config, run.model, epoch)
     if teacher:
         draws = teacher.draws[chosen]
         targets = targets.lerp(teacher.answers[chosen].float(), config.teacher_weight)
-    if config.drop_patches and epoch < config.epochs - config.whole_epochs:
-        patches = math.prod(run.model.config.grid)
-        stay = max(1, round(patches * (1 - config.drop_patches)))
-        kept = draw(patches).argsort(1)[:, :stay]
+    if config.drop_patches and not whole:  # so many as stay of a picture of full size
+        patches = math.prod(patch_grid(size, run.model.config.patch_size))
+        stay = max(1, round(math.prod(run.model.config.grid) * (1 - config.drop_patches)))
+        kept = draw(patches).argsort(1)[:, :stay] if stay < patches else None
     if config.randaugment:
         groups = zip(pixels.split(GROUP), generators, strict=True)
         pixels = torch.cat([recolour(x, config.randaugment, g) for x, g in groups])
     images = warp(normalise(pixels, run.preprocess), WARPS[config.augment], draws)
-    if config.mixup or config.cutmix:
+    if (config.mixup or config.cutmix) and not whole:
         groups = zip(images.split(GROUP), targets.split(GROUP), generators, strict=True)
         options = (config.mixup, config.cutmix, config.mix_share)
         mixed = [mix(x, y, *options, g) for x, y, g in groups]
         images, targets = (torch.cat(parts) for parts in zip(*mixed, strict=True))
+    if size != images.shape[2:]:
+        images = F.interpolate(images, size=size, mode="bilinear", antialias=True)
     return images, targets, kept
+
+
+def size_of_epoch(config: TrainConfig, model: VisionTransformer, epoch: int) -> tuple[int, int]:
+    """Height and width of the pictures in an epoch before the last, whole ones."""
+    sizes = sizes_to_grow(config, model)
+    return sizes[epoch * len(sizes) // (config.epochs - config.whole_epochs)]
+
+
+def sizes_to_grow(config: TrainConfig, model: VisionTransformer) -> list[tuple[int, int]]:
+    """The sizes that the pictures have one after another: a patch more each time.
+
+    A small picture shows all of itself in few tokens, and few tokens are quick: at the same cost
+    that teaches more than some patches of a large one (Li et al. 2023, CLIPA).
+    """
+    (height, width), (patch, _) = model.config.image_size, model.config.patch_size
+    first = config.start_size
+    if not first:
+        return [(height, width)]
+    if height != width or first % patch or first > width:
+        raise ValueError(
+            f"--start-size {first} does not suit pictures of {height}x{width} pixels in patches of "
+            f"{patch}; use a multiple of {patch} up to {width}, and square pictures."
+        )
+    return [(side, side) for side in range(first, width + 1, patch)]
