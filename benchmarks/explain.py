@@ -65,7 +65,8 @@ def noise_view(classifier: Classifier, size: int | None = None) -> View:
     side = size or max(classifier.config.image_size)
     pixels = np.random.default_rng(0).integers(0, 255, (side, side, 3), dtype=np.uint8)
     picture = Image.fromarray(pixels)
-    return View(picture, picture, "native", (0, 0, side, side), classifier.config.patch_size)
+    return View(picture, picture, "native", (0, 0, side, side), classifier.config.patch_size,
+                (side, side))  # fmt: skip
 
 
 def explain_all(classifier: Classifier, view) -> torch.Tensor:

@@ -1,9 +1,9 @@
 """How fast is the training loop, beside a bare loop of timm's own ViT of the same shape?
 
-    python benchmarks/train.py [--config mini] [--batch-size 128] [--rounds 7]
+    python -m benchmarks.train [--config mini] [--batch-size 128] [--rounds 7]
 
 Both train in this process, a few steps each in turn, so that whatever else the machine does slows
-both. Ours does everything that `python -m vit_demo train cifar10` does: augmentation, clipping,
+both. Ours does everything that `vit-demo train cifar10` does: augmentation, clipping,
 averaged weights, metrics. timm's only walks forward, back and one step, on pictures that are ready.
 """
 
@@ -16,10 +16,10 @@ import torch
 import torch.nn.functional as F
 
 from vit_demo.distributed import ProcessGroup
-from vit_demo.training.config import SHAPES, add_train_arguments, settle
+from vit_demo.training.config import SHAPES, TrainConfig, complete
 from vit_demo.training.data import Dataset, preprocess_of
 from vit_demo.training.first_weights import first_model
-from vit_demo.training.loop import train_epoch
+from vit_demo.training.loop import train_epoch, written_out
 from vit_demo.training.optimizers import make_optimizers
 from vit_demo.training.run import Run
 
@@ -48,25 +48,23 @@ def main() -> None:
 
 def our_round(args: argparse.Namespace):
     """One short epoch of the real loop, on pictures of noise."""
-    parser = argparse.ArgumentParser()
-    add_train_arguments(parser)
-    flags = ["cifar10", "--out", "nowhere", "--config", args.config, "--device", "cpu"]
-    settings = parser.parse_args([*flags, "--batch-size", str(args.batch_size)])
-    settle(settings)
+    config = complete(
+        TrainConfig("cifar10", "nowhere", config=args.config, batch_size=args.batch_size)
+    )
     count = args.batch_size * args.steps
     noise = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8)
     labels, names = torch.randint(0, 10, (count,)), [str(i) for i in range(10)]
     dataset = Dataset("noise", labels, names, (32, 32), 3, noise)
-    model = first_model(settings, None, len(names))
+    model = written_out(first_model(config, None, names))
     run = Run(
-        args=settings,
-        team=ProcessGroup(0, 1, torch.device("cpu")),
+        config,
+        ProcessGroup(0, 1, torch.device("cpu")),
         train_set=dataset,
         test_set=dataset,
-        preprocess=preprocess_of(settings, None),
+        preprocess=preprocess_of(config, None),
         model=model,
-        average=first_model(settings, None, len(names)),
-        optimizers=make_optimizers(model, settings),
+        average=first_model(config, None, names),
+        optimizers=make_optimizers(model, config),
     )
     return lambda: train_epoch(run, model, epoch=5)
 

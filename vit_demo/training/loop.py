@@ -151,9 +151,8 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     config = fitting_batch_size(config, len(train_set), group.world)
     model = first_model(config, start, train_set.class_names).to(group.device)
     sizes_to_grow(config, model)  # do they fit the patches?
-    if group.device.type == "cpu":  # there the way back through fused attention is slow
-        for block in model.blocks:
-            block.attn.fused = False
+    if group.device.type == "cpu":
+        written_out(model)
     average = VisionTransformer(model.config).to(group.device)
     average.load_state_dict(model.state_dict())
     run = Run(config, group, train_set, test_set, preprocess, model, average,
@@ -181,6 +180,13 @@ def prepared(config: TrainConfig, group: ProcessGroup) -> Iterator[Run]:
 
         group.first(claim)
         yield run
+
+
+def written_out(model: VisionTransformer) -> VisionTransformer:
+    """With attention written out: on CPUs the way back through the fused one is slow."""
+    for block in model.blocks:
+        block.attn.fused = False
+    return model
 
 
 def load_in_turn(config: TrainConfig, preprocess: Preprocess) -> tuple[Dataset, ...]:
