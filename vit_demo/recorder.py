@@ -7,7 +7,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vit_demo.attention import token_mean
 from vit_demo.model import ViTConfig
 from vit_demo.validate import index_of, is_whole, pair
 
@@ -66,19 +65,24 @@ class Recorder:
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         B, h, N, d = q.shape
         seen, mean_attention = q.new_empty(B, N, h, d), q.new_empty(B, N, N)
-        readout, readout_attention = token_mean(self.readout_tokens, N), q.new_zeros(B, h, N)
+        readout_attention = q.new_zeros(B, h, N)
+        first, end, _ = self.readout_tokens.indices(N)
         on_cpu = q.device.type == "cpu"
         pictures = 1 if on_cpu else B
         few = max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (pictures * h * N))
-        scaled, keys = q * d**-0.5, k.transpose(-2, -1)
+        nothing, keys = q.new_empty(1, 1, 1), k.transpose(-2, -1)
         for some in slices(B, pictures):
             for rows in slices(N, few):
-                A = scaled[some, :, rows] @ keys[some]  # (B, h, few, N)
+                asked = q[some, :, rows].flatten(0, 1), keys[some].flatten(0, 1)
+                A = torch.baddbmm(nothing, *asked, beta=0, alpha=d**-0.5)  # q k^T / sqrt(d)
                 torch.softmax(A, dim=-1, out=A)
+                A = A.unflatten(0, (-1, h))  # (B, h, few, N)
                 seen[some, rows] = (A @ v[some]).transpose(1, 2)
                 torch.mean(A, dim=1, out=mean_attention[some, rows])
-                if readout[rows].any():
-                    readout_attention[some] += readout[rows].to(q) @ A
+                of_readout = A[:, :, max(0, first - rows.start) : max(0, end - rows.start)]
+                if of_readout.shape[2]:
+                    readout_attention[some] += of_readout.sum(dim=2)
+        readout_attention /= end - first
         self.store(Recording(q, k, mean_attention, readout_attention))
         return seen.transpose(1, 2)
 
