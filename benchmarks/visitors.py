@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import socket
 import subprocess
 import sys
 import tempfile
@@ -78,15 +79,58 @@ class Server:
         self.process.wait()
 
 
+class Proxy:
+    """nginx in front of several servers, with the configuration that docs/hosting.md recommends."""
+
+    def __init__(self, servers: Sequence[Server]):
+        self.folder = tempfile.TemporaryDirectory()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        config = (ROOT / "docs" / "nginx.conf").read_text()
+        places = [urlsplit(server.address).netloc for server in servers]
+        config = re.sub(
+            r"(?:^ +server (\S+)( max_fails.*\n))+",
+            lambda found: "".join(f"        server {place}{found[2]}" for place in places),
+            config,
+            flags=re.MULTILINE,
+        )
+        config = config.replace("listen 7860;", f"listen 127.0.0.1:{self.port};")
+        config = config.replace("/tmp/vit-demo-nginx.pid", f"{self.folder.name}/nginx.pid")
+        path = Path(self.folder.name) / "nginx.conf"
+        path.write_text(config)
+        self.address = f"http://127.0.0.1:{self.port}"
+        self.process = subprocess.Popen(
+            ["nginx", "-c", str(path), "-p", self.folder.name, "-g", "daemon off;"]
+        )
+        for _ in range(250):
+            try:
+                urlopen(self.address).read()
+                return
+            except OSError:
+                time.sleep(0.02)
+        raise SystemExit("nginx does not answer")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.process.terminate()
+        self.process.wait()
+        self.folder.cleanup()
+
+
 class Visitor:
     """One visitor: one connection, one session, as a browser or gradio_client has them."""
 
     def __init__(self, address: str, timeout: float = 120):
-        self.session = secrets.token_hex(8)
+        self.session, self.cookie = secrets.token_hex(8), ""
         self.connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=timeout)
 
     def ask(self, method: str, path: str, body: bytes | None = None, kind: str = "") -> bytes:
         headers = {"Content-Type": kind} if kind else {}
+        if self.cookie:
+            headers["Cookie"] = self.cookie
         try:
             self.connection.request(method, path, body, headers)
             answer = self.connection.getresponse()
@@ -95,6 +139,7 @@ class Visitor:
             self.connection.request(method, path, body, headers)
             answer = self.connection.getresponse()
         text = answer.read()
+        self.cookie = (answer.getheader("Set-Cookie") or self.cookie).partition(";")[0]
         if answer.status != 200:
             raise Refused(f"{answer.status} {text[:200].decode(errors='replace')}")
         return text
