@@ -80,8 +80,16 @@ def test_the_digits_model_is_as_good_as_stated(shared):
 
 @pytest.mark.slow
 def test_the_photo_model_is_as_good_as_stated(shared, tmp_path):
+    taken = set()  # of the training pictures one of each class is enough
+
+    def wanted(member: tarfile.TarInfo) -> bool:
+        folder = member.name.rpartition("/")[0]
+        new = folder not in taken
+        taken.add(folder)
+        return "/val/" in member.name or (member.isfile() and new)
+
     with tarfile.open(shared / "data" / "photos100.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+        archive.extractall(tmp_path, filter(wanted, archive), filter="data")
     result = evaluation("vit-photos", str(tmp_path / "photos100"))
     assert result["pictures"] == 5_000
     found = (100 * result["top1"], 100 * result["top5"])
