@@ -151,6 +151,7 @@ def try_out(line: str, capsys) -> None:
         return
     if command == "train":
         words += [*SHAPE, *FAST, *CALM, "--epochs", "1"]
+        words += ["--start-size", "8"] if "--start-size" in words else []
     if command in ("trust", "faithfulness"):
         words += ["--methods", "rollout"]
     code, _, err = run(capsys, *words)
