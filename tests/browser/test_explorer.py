@@ -322,7 +322,7 @@ def test_states_from_links_are_made_to_fit(visit, tmp_path):
 
 
 def test_lean_page_without_a_server(visit, tmp_path, monkeypatch):
-    monkeypatch.setattr(payload, "FULL_LIMIT", 0)
+    monkeypatch.setattr(payload, "FILE_LIMIT", 0)
     file = tmp_path / "page.html"
     state = {"map": "head_rollout", "head": 1, "part": "special"}
     file.write_text(explorer.standalone_html(explain(), "en", state), encoding="utf-8")

@@ -25,7 +25,11 @@ describe("maps", () => {
     test(title, () => {
       const maps = createMaps(decode(bufferOf(blob)));
       for (const one of before) check(maps, one);
-      for (const { query, blob: rows } of fetched) maps.remember(query, bufferOf(rows));
+      for (const { wanted, blob: rows } of fetched) {
+        assert.equal(maps.remembers(wanted), false);
+        maps.remember(wanted, bufferOf(rows));
+        assert.equal(maps.remembers(wanted), true);
+      }
       assert.ok(checks.length > 20);
       for (const one of checks) check(maps, one);
     });

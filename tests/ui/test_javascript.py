@@ -55,6 +55,7 @@ def fixtures(tmp_path_factory) -> Path:
                 *(same_input(folder, shape) for shape in SHAPES),
                 *(true_attention(folder, shape) for shape in SHAPES),
                 *(lean(folder, shape, patch) for shape in ("class token", "registers")),
+                *(by_layer(folder, shape, patch) for shape in ("class token", "registers")),
             ],
             "blob": blob(folder),
             "discard": [discard(readout) for readout in (None, [0, 1], [0, 2])],
@@ -173,13 +174,10 @@ def same_input(folder: Path, shape: str) -> dict:
     return {"title": title, "blob": save(folder, payload.payload(e)), "checks": checks}
 
 
-def true_attention(folder: Path, shape: str) -> dict:
-    """Against the true attention. What rests on the head-mean and on the read-out's rows (16 and
-    32 bits) is right to 1e-4 of the largest value. A byte a value: half a step is 0.4 % of a row's
-    peak, and the row's sum may add as much: 1 % of the largest value, over the heads. (With discard,
-    which of two nearly equal entries goes may differ; that the rule is right is tested above.)"""
-    e, checks = explain(**SHAPES[shape]), []
-    for state in all_states(discards=(0.0,)):
+def against_truth(e, states: list[dict]) -> list[dict]:
+    """Each map beside the library's own, with the tolerance that `true_attention` explains."""
+    checks = []
+    for state in states:
         expected = library(e, state)
         exact = state["head"] == "mean" and state["map"] == "rollout"
         exact |= (
@@ -197,6 +195,16 @@ def true_attention(folder: Path, shape: str) -> dict:
         if state["direction"] == "to":  # each entry has the scale of another row
             largest = e.layer_attention(state["layer"]).max()
         checks.append(expect(state, expected, atol=(1e-4 if exact else 0.01) * float(largest)))
+    return checks
+
+
+def true_attention(folder: Path, shape: str) -> dict:
+    """Against the true attention. What rests on the head-mean and on the read-out's rows (16 and
+    32 bits) is right to 1e-4 of the largest value. A byte a value: half a step is 0.4 % of a row's
+    peak, and the row's sum may add as much: 1 % of the largest value, over the heads. (With discard,
+    which of two nearly equal entries goes may differ; that the rule is right is tested above.)"""
+    e = explain(**SHAPES[shape])
+    checks = against_truth(e, all_states(discards=(0.0,)))
     title = f"{shape}: a byte a value is fine enough"
     return {"title": title, "blob": save(folder, payload.payload(e)), "checks": checks}
 
@@ -222,10 +230,34 @@ def lean(folder: Path, shape: str, patch: pytest.MonkeyPatch) -> dict:
         "blob": save(folder, data),
         "before": [expect(place | {"head": "mean"}, mean, 1e-3, 1e-5), expect(place, None)],
         "fetched": [
-            {"query": query, "blob": save(folder, payload.query_rows(e, query))}
+            {"wanted": {"query": query}, "blob": save(folder, payload.query_rows(e, query))}
             for query in (None, (1, 2))
         ],
         "checks": checks,
+    }
+
+
+def by_layer(folder: Path, shape: str, patch: pytest.MonkeyPatch) -> dict:
+    """A large model: the heads of a layer are fetched, and the fusions of all."""
+    e = explain(**SHAPES[shape])
+    with patch.context() as limited:
+        limited.setattr(payload, "FULL_LIMIT", 0)
+        data = payload.payload(e)
+    fetched = [
+        {"wanted": {"layer": layer}, "blob": save(folder, payload.layer_rows(e, layer))}
+        for layer in range(e.layers)
+    ]
+    fetched += [
+        {"wanted": {"fusion": fusion}, "blob": save(folder, payload.fused_rows(e, fusion))}
+        for fusion in ("max", "min")
+    ]
+    place = STATE | {"query": [1, 2]}
+    return {
+        "title": f"{shape}: layer by layer, the same maps",
+        "blob": save(folder, data),
+        "before": [expect(place, None), expect(STATE | {"map": "rollout", "head": "max"}, None)],
+        "fetched": fetched,
+        "checks": against_truth(e, [s for s in all_states((0.0,)) if s["below"] == "mean"]),
     }
 
 

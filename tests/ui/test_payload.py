@@ -12,6 +12,7 @@ from support.models import small_classifier
 from support.payloads import SHAPES, decoded, explain
 
 from vit_demo import attention
+from vit_demo.checkpoints import example_path
 from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.trust.methods import random_map
 from vit_demo.ui import explorer, payload
@@ -78,14 +79,51 @@ def test_large_models_are_sent_lean(monkeypatch):
     monkeypatch.setattr(payload, "FULL_LIMIT", 0)
     e = explain()
     header, arrays = payload.unpack(payload.payload(e))
-    assert not header["full"] and "heads" not in arrays and "max" in arrays
-    monkeypatch.setattr(payload, "FUSED_LIMIT", 0)
+    assert not header["full"] and header["later"] == {"layers": True, "fusions": True}
+    assert not {"heads", "max", "min"} & set(arrays)
+    assert arrays["mean"].dtype == np.uint16 and arrays["readout"].shape == (4, 3, 17)
+    for name in ("LAYER_LIMIT", "FUSED_LIMIT", "WIDE_LIMIT"):
+        monkeypatch.setattr(payload, name, 0)
     header, arrays = payload.unpack(payload.payload(e))
-    assert "max" not in arrays and "min" not in arrays
-    assert arrays["mean"].dtype == np.uint8 and arrays["readout"].shape == (4, 3, 17)
+    assert header["later"] == {"layers": False, "fusions": False}
+    assert arrays["mean"].dtype == np.uint8
+
+
+def test_a_page_without_a_server_gets_more_at_once(monkeypatch):
+    monkeypatch.setattr(payload, "FULL_LIMIT", 0)
+    header, arrays = payload.unpack(payload.payload(explain(), for_file=True))
+    assert header["full"] and "heads" in arrays
+    monkeypatch.setattr(payload, "FILE_LIMIT", 0)
+    header, arrays = payload.unpack(payload.payload(explain(), for_file=True))
+    assert not header["full"] and header["later"] == {"layers": False, "fusions": False}
+    assert "heads" not in arrays and "max" in arrays
+
+
+@pytest.mark.parametrize(("depth", "heads", "most"), [(12, 12, 2e6), (24, 16, 6e6)])
+def test_what_is_sent_of_a_large_model_is_small(depth, heads, most):
+    """ViT-B and ViT-L at 224 px, and a photograph of six megapixels. How wide a token is does not
+    matter: it is attention that is sent."""
+    shape = {"image_size": 224, "patch_size": 16, "embed_dim": 2 * heads, "heads": heads}
+    photograph = Image.open(example_path("koala")).resize((3000, 2000))
+    e = small_classifier(depth=depth, **shape).explain(photograph)
+    assert (e.layers, e.heads, e.N) == (depth, heads, 197)
+    assert len(payload.payload(e)) <= most
+
+
+def test_the_parts_that_come_later(monkeypatch):
+    e = explain()
+    A = torch.stack([e.layer_attention(layer) for layer in range(e.layers)])
+    header, arrays = payload.unpack(payload.layer_rows(e, 2))
+    assert header["layer"] == 2
+    assert_close(decoded(arrays, "heads"), A[2], 0.5 / 255)
+    for fusion, values in (("max", A.amax(dim=1)), ("min", A.amin(dim=1))):
+        _, arrays = payload.unpack(payload.fused_rows(e, fusion))
+        expected = values / values.sum(dim=-1, keepdim=True)
+        assert_close(decoded(arrays, fusion), expected, 0.5 / 255)
+    with pytest.raises(ValueError, match="fusion is 'median'; use one of max, min"):
+        payload.fused_rows(e, "median")
     header, arrays = payload.unpack(payload.query_rows(e, (1, 2)))
     assert header["query"] == [1, 2]
-    A = torch.stack([e.layer_attention(layer) for layer in range(e.layers)])
     token = 1 + 1 * 4 + 2
     assert_close(decoded(arrays, "from"), A[:, :, token], 0.5 / 65535)
     assert_close(decoded(arrays, "to"), A[:, :, :, token], 0.5 / 65535)

@@ -40,7 +40,7 @@ def make_tab(server: Server) -> gr.HTML:
     """The component. Its value is None or {"id", "example", "examples", "answers"} of what is on the page; it triggers
     `submit` with a request; its property `news` is what `look` yields."""
     setup = {"texts": texts(), "chooser": chooser_words(), "shares": compare.SHARES}
-    questions = [ask.answering(server, one) for one in (ask.query_rows, ask.class_maps)]
+    questions = [ask.answering(server, one) for one in (ask.attention_rows, ask.class_maps)]
 
     def load_model(request: dict) -> dict:
         """A link may name two models: the second is loaded while the first is on its way. (What must be

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def make_explorer(
-    fetch_query: Callable[[dict], dict],
+    fetch_rows: Callable[[dict], dict],
     fetch_classes: Callable[[dict], dict],
     elem_id: str = "explorer",
     **options: Any,
@@ -39,8 +39,9 @@ def make_explorer(
     "state": {...}}:
     the browser fetches `url`, where the server put a `payload`, and starts with `state`, if that is
     given; `example` is the picture's name, if it is one of ours, `image` its file, for copied code.
-    `fetch_query({"id": ..., "query": [row, column] or None})` returns {"data": base64 of
-    `query_rows`} or {"error": message}; it is asked for lean payloads only.
+    `fetch_rows({"id": ..., "query": [row, column] or None})`, or with "layer" or "fusion" in place of
+    "query", returns {"data": base64 of `query_rows`, `layer_rows`, `fused_rows`} or {"error": message};
+    it is asked for lean payloads only.
     `fetch_classes({"id": ..., "labels": [...]})` returns {"classes": `class_maps`} or the error.
     The component's `change` event carries the state; the same event without a state is Gradio's own
     and says that the value was set. The property `language` ("en", "ko") may change at any time.
@@ -48,7 +49,7 @@ def make_explorer(
     import gradio as gr
 
     def explorer_rows(request: dict) -> dict:
-        return fetch_query(request)
+        return fetch_rows(request)
 
     def explorer_classes(request: dict) -> dict:
         return fetch_classes(request)
@@ -77,7 +78,7 @@ def standalone_html(
     ]
     known = dict.fromkeys([*asked, *explanation.class_vectors])
     classes = class_maps(explanation, list(known)) if known else {}
-    data = base64.b64encode(payload(explanation)).decode()
+    data = base64.b64encode(payload(explanation, for_file=True)).decode()
     language = language if language in EXPLORER_TEXTS else "en"
     options = {"language": language, "state": state or {}, "classes": classes}
     options = json.dumps(options).replace("<", "\\u003c")

@@ -62,7 +62,7 @@ class Tab(NamedTuple):
 
 
 def explorer(server: Server) -> gr.HTML:
-    rows, classes = (ask.answering(server, one) for one in (ask.query_rows, ask.class_maps))
+    rows, classes = (ask.answering(server, one) for one in (ask.attention_rows, ask.class_maps))
     return make_explorer(rows, classes)
 
 

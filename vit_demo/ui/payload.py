@@ -6,8 +6,10 @@ in few bits with a square-root law, which keeps small values apart:
     value = (code / most) ** 2 * scale      most: 255 or 65535; one scale a row, so that it sums to 1
 
 A small model is sent whole ("full": every head's attention, one byte a value). For a large one
-("lean") the head-mean and the read-out's rows are enough, except for the single heads of a patch:
-those are fetched when somebody asks (`query_rows`).
+("lean") the head-mean and the read-out's rows are enough for the first maps. The rest comes when it is
+needed: the heads of the layer that is looked at (`layer_rows`), those of one patch in every layer
+(`query_rows`), the strongest or the weakest of the heads (`fused_rows`). A page without a server has
+nobody to ask, so `for_file` sends more at once.
 """
 
 import base64
@@ -27,26 +29,31 @@ from vit_demo.explain import Explanation, Query
 from vit_demo.map_settings import CLASS_MAPS
 from vit_demo.render import CRISP_SIDE
 from vit_demo.trust.methods import random_map
+from vit_demo.validate import choice
 
 HEADER = "explanation"  # the key of our own header in the metadata
-FULL_LIMIT = 8_000_000  # values of attention up to which all of it is sent
+FULL_LIMIT = 3_000_000  # values of attention up to which all of it is sent
+FILE_LIMIT = 8_000_000  # the same for a page without a server
+LAYER_LIMIT = 2_000_000  # the same for the heads of one layer
 FUSED_LIMIT = 2_000_000  # the same for the strongest and the weakest of the heads
+WIDE_LIMIT = 8_000_000  # values of the head-mean up to which each has two bytes
 
 
-def payload(explanation: Explanation) -> bytes:
+def payload(explanation: Explanation, for_file: bool = False) -> bytes:
     """Everything the browser needs to know about one picture."""
     e = explanation
-    full = e.layers * e.heads * e.N * e.N <= FULL_LIMIT
+    full = e.layers * e.heads * e.N * e.N <= (FILE_LIMIT if for_file else FULL_LIMIT)
+    fused = e.recording.mean_attention.numel() <= FUSED_LIMIT
     picture, kind = picture_bytes(e.view.picture)
     preview = e.view.preview()
     finer = preview is not e.view.picture
     mean = e.recording.mean_attention
-    wide = mean.numel() <= FULL_LIMIT
+    wide = mean.numel() <= WIDE_LIMIT
     arrays = {
         "picture": np.frombuffer(picture, np.uint8),
         "readout": e.recording.readout_attention.numpy(),
         **coded("mean", mean, np.uint16 if wide else np.uint8),
-        **heads_of(e, full),
+        **heads_of(e, full, full or (fused and for_file)),
     }
     if finer:
         arrays["preview"] = np.frombuffer(jpeg_bytes(preview, quality=85), np.uint8)
@@ -62,6 +69,10 @@ def payload(explanation: Explanation) -> bytes:
         "pool": e.config.pool,
         "fit": e.view.fit,
         "full": full,
+        "later": {  # what can be asked for
+            "layers": not for_file and not full and e.heads * e.N * e.N <= LAYER_LIMIT,
+            "fusions": not for_file and not full and fused,
+        },
         "picture": {"kind": kind, "size": list(e.view.picture.size), "crisp": CRISP_SIDE},
         "preview": {"kind": "image/jpeg", "size": list(preview.size)} if finer else None,
         "top": [[p.label, p.probability, p.index] for p in e.top(10)] if e.labels else [],
@@ -70,14 +81,13 @@ def payload(explanation: Explanation) -> bytes:
     return pack(header, arrays)
 
 
-def heads_of(e: Explanation, full: bool) -> dict[str, np.ndarray]:
+def heads_of(e: Explanation, full: bool, fused: bool) -> dict[str, np.ndarray]:
     """How far each head looks; if wanted, its attention; one layer at a time.
 
     The strongest and the weakest of the heads have codes of their own: the minimum of numbers that
     were rounded on the scale of their own rows would be good for little.
     """
     prefix, layers = e.config.prefix_tokens, []
-    fused = full or e.recording.mean_attention.numel() <= FUSED_LIMIT
     with torch.inference_mode():
         for layer in range(e.layers):
             A = e.layer_attention(layer)
@@ -103,6 +113,25 @@ def query_rows(explanation: Explanation, query: Query) -> bytes:
         )
     arrays = coded("from", rows, np.uint16) | coded("to", columns, np.uint16, shares=False)
     return pack({"query": query}, arrays)
+
+
+def layer_rows(explanation: Explanation, layer: int) -> bytes:
+    """For a lean payload: every head's attention in one layer, (h, N, N)."""
+    with torch.inference_mode():
+        A = explanation.layer_attention(layer)
+    return pack({"layer": layer}, coded("heads", A, np.uint8))
+
+
+def fused_rows(explanation: Explanation, fusion: str) -> bytes:
+    """For a lean payload: the strongest ("max") or the weakest ("min") of the heads, (L, N, N)."""
+    strongest = choice("fusion", fusion, ("max", "min")) == "max"
+    layers = []
+    with torch.inference_mode():
+        for layer in range(explanation.layers):
+            A = explanation.layer_attention(layer)
+            layers.append(coded(fusion, A.amax(dim=0) if strongest else A.amin(dim=0), np.uint8))
+    arrays = {name: np.stack([arrays[name] for arrays in layers]) for name in layers[0]}
+    return pack({"fusion": fusion}, arrays)
 
 
 def class_maps(explanation: Explanation, labels: Sequence[int]) -> dict[str, dict]:

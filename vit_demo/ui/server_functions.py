@@ -52,11 +52,17 @@ def answering(server: Server, question: Question) -> Callable[[dict], dict]:
     return answer
 
 
-def query_rows(explanation: Explanation, request: dict) -> dict:
-    """One patch's maps of a large model, for the explorer."""
-    query = request.get("query")
-    query = None if query is None else (int(query[0]), int(query[1]))
-    return {"data": base64.b64encode(payload.query_rows(explanation, query)).decode()}
+def attention_rows(explanation: Explanation, request: dict) -> dict:
+    """What a lean payload left out, for the explorer: of a layer, of a fusion, or of a patch."""
+    if "layer" in request:
+        found = payload.layer_rows(explanation, int(request["layer"]))
+    elif "fusion" in request:
+        found = payload.fused_rows(explanation, request["fusion"])
+    else:
+        query = request.get("query")
+        query = None if query is None else (int(query[0]), int(query[1]))
+        found = payload.query_rows(explanation, query)
+    return {"data": base64.b64encode(found).decode()}
 
 
 def class_maps(explanation: Explanation, request: dict) -> dict:

@@ -72,7 +72,7 @@ interface MountOptions extends Setup {
   language?: string;
   onState?: (state: State) => void;
   onTheme?: (then: () => void) => void;
-  fetchQueryBlob?: (query: Patch | null) => Promise<ArrayBuffer>;
+  fetchRowsBlob?: (wanted: RowsWanted) => Promise<ArrayBuffer>;
   fetchClassMaps?: (labels: number[]) => Promise<Record<string, ClassMaps>>;
   openExample?: (example: string, state: Partial<State>) => void;
 }
@@ -98,12 +98,16 @@ interface Payload {
   pool: string;
   fit: string;
   full: boolean;
+  later: { layers: boolean; fusions: boolean }; // what can be asked for
   picture: { kind: string; size: [width: number, height: number]; crisp: number };
   preview: { kind: string; size: [width: number, height: number] } | null;
   top: [label: string, probability: number, index: number][];
   classes: number;
   arrays: Record<string, any>;
 }
+
+/** What a lean payload left out: a layer's heads, a fusion of all layers, a patch's rows in all layers. */
+type RowsWanted = { layer: number } | { fusion: string } | { query: Patch | null };
 
 /** One class of payload.py's `class_maps`, as it is sent. */
 interface ClassMaps {
@@ -198,7 +202,7 @@ interface Explorer {
   tables: Record<string, ColourTable>;
   ui: Elements;
   onState: (state: State) => void;
-  fetchQueryBlob: MountOptions["fetchQueryBlob"] | null;
+  fetchRowsBlob: MountOptions["fetchRowsBlob"] | null;
   fetchClassMaps: MountOptions["fetchClassMaps"] | null;
   openExample: MountOptions["openExample"] | null;
   findingsOf: Setup["findings"];
@@ -229,6 +233,7 @@ interface Explorer {
   fetching: Map<string, Maps>;
   playing: Timer | null;
   dwellTimer: Timer;
+  layerTimer: Timer;
   reportTimer: Timer;
   t: Translate;
   set: (changes: Partial<State>, quiet?: boolean) => void;

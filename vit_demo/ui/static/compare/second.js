@@ -80,8 +80,9 @@ export function secondValues(compare, state) {
   }
   const vector = isClass(state) ? classVector({ state, classes }) : maps.mapOf(state, state.query);
   if (vector) return vector.subarray(maps.P);
-  fetchOnce(compare, "query_rows", { query: state.query }, (answer) =>
-    maps.remember(state.query, fromBase64(answer.data).buffer),
+  const wanted = maps.missing(state, state.query);
+  fetchOnce(compare, "attention_rows", wanted, (answer) =>
+    maps.remember(wanted, fromBase64(answer.data).buffer),
   );
   return null;
 }

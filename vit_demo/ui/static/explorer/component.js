@@ -18,9 +18,9 @@ export function mount(element, { trigger, props, watch, server }, setup) {
   let coming = {}; // what is on its way
   let turn = 0;
   const silent = () => setup.texts[root.lang].silent;
-  /** @param {Patch | null} query */
-  const fetchQueryBlob = async (query) => {
-    const request = { id: current.id, query, language: root.lang };
+  /** @param {RowsWanted} wanted */
+  const fetchRowsBlob = async (wanted) => {
+    const request = { id: current.id, ...wanted, language: root.lang };
     const answer = await answerOf(server.explorer_rows, request, silent());
     return fromBase64(answer.data).buffer;
   };
@@ -43,7 +43,7 @@ export function mount(element, { trigger, props, watch, server }, setup) {
   const explorer = mountExplorer(root, {
     ...setup,
     language: props.language,
-    fetchQueryBlob,
+    fetchRowsBlob,
     fetchClassMaps,
     openExample,
     onState: (state) => trigger("change", state),

@@ -1,24 +1,26 @@
 // @ts-check
-// What the explorer asks the server for: a patch's attention, the maps of a class. Each once.
+// What the explorer asks the server for: attention that was left out, the maps of a class. Each once.
 
 import { fromBase64 } from "./blob.js";
 import { announce } from "./elements.js";
-import { SCHEMA } from "./state.js";
+import { isClass, SCHEMA, tileSettings } from "./state.js";
 import { sync } from "./sync.js";
 
-/** Lean data: a patch's rows come when they are needed, once.
+/** Lean data: what was left out comes when it is needed, once: a layer's heads, a patch's rows in every
+ * layer, the strongest or weakest of the heads.
  * @param {Explorer} explorer
- * @param {Patch | null} query */
-export function fetchQuery(explorer, query) {
-  const { fetchQueryBlob, fetching, maps } = explorer,
-    key = JSON.stringify(query);
-  if (!fetchQueryBlob || maps.knows(query) || fetching.has(key)) return;
+ * @param {RowsWanted} wanted */
+export function fetchRows(explorer, wanted) {
+  const { fetchRowsBlob, fetching, maps } = explorer,
+    key = JSON.stringify(wanted);
+  if (!fetchRowsBlob || maps.remembers(wanted) || fetching.get(key) === maps) return;
   fetching.set(key, maps);
-  fetchQueryBlob(query)
+  fetchRowsBlob(wanted)
     .then((buffer) => {
       if (maps !== explorer.maps) return;
-      maps.remember(query, buffer);
-      explorer.base.key = explorer.wall.key = null;
+      maps.remember(wanted, buffer);
+      explorer.base.key = null;
+      if (!("layer" in wanted)) explorer.wall.key = null;
       sync(explorer);
       explorer.draw("picture", "wall");
     })
@@ -28,6 +30,28 @@ export function fetchQuery(explorer, query) {
     .finally(() => {
       if (fetching.get(key) === maps) fetching.delete(key);
     });
+}
+
+/** Ask for what these settings will need: for the picture, for the wall, and for every patch that may be
+ * pointed at in the layer that is shown.
+ * @param {Explorer} explorer */
+export function fetchAhead(explorer) {
+  const { state, maps, playing } = explorer,
+    { query, layer, map } = state,
+    tiles = tileSettings(state);
+  clearTimeout(explorer.layerTimer);
+  if (maps.full) return;
+  if (query || (tiles.map === "attention" && tiles.direction === "to")) {
+    fetchRows(explorer, { query }); // in every layer
+  }
+  if (map === "rollout" || isClass(state)) {
+    const wanted = isClass(state) ? null : maps.missing(state, query);
+    if (wanted) fetchRows(explorer, wanted);
+  } else if (maps.later.layers && !playing) {
+    explorer.layerTimer = setTimeout(() => fetchRows(explorer, { layer }), 150);
+  } else if (maps.missing(state, query)) {
+    fetchRows(explorer, { query });
+  }
 }
 
 /** The maps of a class come when somebody asks for it, once.

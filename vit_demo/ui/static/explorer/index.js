@@ -6,7 +6,7 @@ import { decode, fromBase64 } from "./blob.js";
 import { build } from "./controls.js";
 import { colourTables, greyCanvas } from "./draw.js";
 import { el, message } from "./elements.js";
-import { fetchClasses, fetchQuery, rememberClasses } from "./fetching.js";
+import { fetchAhead, fetchClasses, rememberClasses } from "./fetching.js";
 import { createMaps } from "./maps.js";
 import { baseVector, drawPicture, groundOf, patchValues, reveal } from "./picture.js";
 import { pythonOf } from "./python.js";
@@ -31,7 +31,7 @@ function createExplorer(
     colours,
     findings = {},
     onState = () => {},
-    fetchQueryBlob = null,
+    fetchRowsBlob = null,
     fetchClassMaps = null,
     openExample = null,
   },
@@ -47,7 +47,7 @@ function createExplorer(
     ui: {},
     onState,
     // What can be fetched; null without a server.
-    fetchQueryBlob,
+    fetchRowsBlob,
     fetchClassMaps,
     openExample,
     fetching: new Map(),
@@ -83,6 +83,7 @@ function createExplorer(
     // Timers.
     playing: null,
     dwellTimer: null,
+    layerTimer: null,
     reportTimer: null,
     t: (key, values = {}) => fill(explorer.words[key], values),
     set: (changes, quiet) => setState(explorer, changes, quiet),
@@ -112,8 +113,7 @@ function setState(explorer, changes, quiet = false) {
   if (changes.wall) explorer.wall.chosen = true;
   fillHeads(explorer);
   sync(explorer);
-  const unknown = state.query && !maps.knows(state.query);
-  if (unknown || maps.needsFetch(state, state.query)) fetchQuery(explorer, state.query);
+  fetchAhead(explorer);
   fetchClasses(explorer);
   explorer.draw("picture", "wall");
   if (!quiet) reportState(explorer);
@@ -167,6 +167,7 @@ function stopPlaying(explorer) {
   clearInterval(explorer.playing);
   explorer.playing = null;
   sync(explorer);
+  if (explorer.maps) fetchAhead(explorer);
   reportState(explorer);
 }
 

@@ -13,19 +13,31 @@ const BYTES = squares(255),
 /** Rows and matrices of one picture. Matrices are built when first needed, and kept.
  * @param {Payload} data */
 function openAttention(data) {
-  const { layers: L, heads: H, tokens: N, arrays, full } = data;
+  const { layers: L, heads: H, tokens: N, arrays, full, later } = data;
   const P = N - data.grid[0] * data.grid[1];
   const discardSmallest = discarder(N, data.pool === "avg" ? null : data.readout_tokens);
   const meanTable = arrays.mean.BYTES_PER_ELEMENT === 1 ? BYTES : WORDS;
   const plain = {},
-    fetched = new Map();
+    fetched = new Map(), // by query
+    /** @type {Map<number, { codes: Codes; scales: Vector }>} */
+    heads = new Map(); // by layer
+  for (let layer = 0; full && layer < L; layer++) {
+    heads.set(layer, {
+      codes: arrays.heads.subarray(layer * H * N * N, (layer + 1) * H * N * N),
+      scales: arrays.heads_scale.subarray(layer * H * N, (layer + 1) * H * N),
+    });
+  }
   let cut = {},
     cutQueries = {}; // what was made with a discard ratio: only the latest is kept
 
   /** @param {Patch | null} query */
   const keyOf = (query) => (query ? query.join() : "readout");
   /** @param {Patch | null} query */
-  const knows = (query) => full || fetched.has(keyOf(query));
+  const knows = (query) => full || fetched.has(keyOf(query)); // in every layer
+  /** @param {number} layer */
+  const hasLayer = (layer) => heads.has(layer);
+  /** @param {string} fusion */
+  const hasFusion = (fusion) => Boolean(arrays[fusion]);
 
   /** The tokens a query stands for: [start, stop].
    * @param {Patch | null} query */
@@ -48,9 +60,9 @@ function openAttention(data) {
    * @param {number} token
    * @param {Vector} row */
   function headRow(layer, head, token, row) {
-    const at = (layer * H + head) * N + token,
-      scale = arrays.heads_scale[at];
-    for (let j = 0, o = at * N; j < N; j++, o++) row[j] = BYTES[arrays.heads[o]] * scale;
+    const { codes, scales } = heads.get(layer),
+      at = head * N + token;
+    for (let j = 0, o = at * N; j < N; j++, o++) row[j] = BYTES[codes[o]] * scales[at];
   }
 
   /**
@@ -114,7 +126,7 @@ function openAttention(data) {
   function queryAttention(layer, query, discard = 0) {
     const stored = query ? fetched.get(keyOf(query))?.from : arrays.readout;
     if (stored && !(discard && full)) return storedAttention(stored, layer, query, discard);
-    return full ? decodedAttention(layer, query, discard) : null;
+    return hasLayer(layer) ? decodedAttention(layer, query, discard) : null;
   }
 
   /**
@@ -159,31 +171,45 @@ function openAttention(data) {
    * @param {number} layer
    * @param {Patch | null} query */
   function toQuery(layer, query) {
-    if (!full) {
-      const stored = fetched.get(keyOf(query))?.to;
-      return stored ? stored.slice(layer * H * N, (layer + 1) * H * N) : null;
-    }
-    const out = new Float32Array(H * N),
+    const stored = fetched.get(keyOf(query))?.to;
+    if (stored) return stored.slice(layer * H * N, (layer + 1) * H * N);
+    if (!hasLayer(layer)) return null;
+    const { codes, scales } = heads.get(layer),
+      out = new Float32Array(H * N),
       [start, stop] = tokensOf(query);
-    for (let at = 0, row = layer * H * N; at < H * N; at++, row++) {
+    for (let at = 0; at < H * N; at++) {
       let total = 0;
-      for (let token = start; token < stop; token++) total += BYTES[arrays.heads[row * N + token]];
-      out[at] = (total * arrays.heads_scale[row]) / (stop - start);
+      for (let token = start; token < stop; token++) total += BYTES[codes[at * N + token]];
+      out[at] = (total * scales[at]) / (stop - start);
     }
     return out;
   }
 
-  /** Remember the rows of one query: a blob as `query_rows` makes it.
-   * @param {Patch | null} query
+  /** Is it here?
+   * @param {RowsWanted} wanted */
+  function remembers(wanted) {
+    if ("layer" in wanted) return hasLayer(wanted.layer);
+    return "fusion" in wanted ? hasFusion(wanted.fusion) : knows(wanted.query);
+  }
+
+  /** Remember what was asked for: a blob as `query_rows`, `layer_rows` or `fused_rows` makes it.
+   * @param {RowsWanted} wanted
    * @param {ArrayBuffer} buffer */
-  function remember(query, buffer) {
+  function remember(wanted, buffer) {
     const { arrays: a } = decode(buffer);
-    /**
-     * @param {Codes} codes
-     * @param {Vector} scales */
-    const open = (codes, scales) =>
-      Float32Array.from(codes, (code, at) => WORDS[code] * scales[Math.floor(at / N)]);
-    fetched.set(keyOf(query), { from: open(a.from, a.from_scale), to: open(a.to, a.to_scale) });
+    if ("layer" in wanted) {
+      heads.set(wanted.layer, { codes: a.heads, scales: a.heads_scale });
+    } else if ("fusion" in wanted) {
+      Object.assign(arrays, a);
+    } else {
+      /**
+       * @param {Codes} codes
+       * @param {Vector} scales */
+      const open = (codes, scales) =>
+        Float32Array.from(codes, (code, at) => WORDS[code] * scales[Math.floor(at / N)]);
+      const rows = { from: open(a.from, a.from_scale), to: open(a.to, a.to_scale) };
+      fetched.set(keyOf(wanted.query), rows);
+    }
   }
 
   return {
@@ -192,14 +218,18 @@ function openAttention(data) {
     N,
     P,
     full,
-    fusions: Boolean(arrays.max),
+    fusions: hasFusion("max") || later.fusions,
+    later,
     knows,
+    hasLayer,
+    hasFusion,
     indicator,
     meanRow,
     fused,
     headMatrix,
     queryAttention,
     toQuery,
+    remembers,
     remember,
   };
 }
@@ -208,8 +238,8 @@ function openAttention(data) {
  * @param {Payload} data */
 export function createMaps(data) {
   const attention = openAttention(data);
-  const { H, N, full, knows, indicator, meanRow, fused, headMatrix, queryAttention, toQuery } =
-    attention;
+  const { H, N, full, later, knows, hasLayer, hasFusion } = attention,
+    { indicator, meanRow, fused, headMatrix, queryAttention, toQuery } = attention;
 
   /**
    * @param {number} layer
@@ -272,7 +302,7 @@ export function createMaps(data) {
     return settings.direction === "to" ? toQuery(layer, query) : queryAttention(layer, query);
   }
 
-  /** The one map the settings ask for (N), or null while its rows have not been fetched.
+  /** The one map the settings ask for (N), or null while something of it has not been fetched.
    * @param {State} settings
    * @param {Patch | null} query */
   function mapOf(settings, query) {
@@ -280,9 +310,10 @@ export function createMaps(data) {
       raw = map === "attention",
       one = typeof head === "number";
     if (map === "rollout") {
+      if (missing(settings, query)) return null;
       return rollout(layer, query, { ...settings, fusion: one ? "mean" : head });
     }
-    if (query && !knows(query) && !needsFetch(settings, query)) {
+    if (query && !knows(query) && !hasLayer(layer) && !missing(settings, query)) {
       // the mean of the heads is known
       return raw ? meanRow(layer, query) : rollout(layer, query, settings);
     }
@@ -291,17 +322,23 @@ export function createMaps(data) {
     return all && (one ? all.slice(head * N, (head + 1) * N) : acrossHeads(all, N, head));
   }
 
-  /**
+  /** What the map needs and is not here, or null. A layer's heads serve every patch of it.
    * @param {State} state
-   * @param {Patch | null} query */
-  function needsFetch({ map, head, direction, discard }, query) {
-    if (map === "rollout" || knows(query)) return false;
-    const to = map === "attention" && direction === "to";
-    if (!query) return to;
-    return to || head !== "mean" || (map === "head_rollout" && discard > 0);
+   * @param {Patch | null} query
+   * @returns {RowsWanted | null} */
+  function missing({ map, layer, head, direction, discard }, query) {
+    if (map === "rollout") {
+      const known = typeof head === "number" || head === "mean" || hasFusion(head);
+      return known ? null : { fusion: head };
+    }
+    if (knows(query) || hasLayer(layer)) return null;
+    const to = map === "attention" && direction === "to",
+      rows = query && (head !== "mean" || (map === "head_rollout" && discard > 0));
+    if (!to && !rows) return null;
+    return later.layers ? { layer } : { query };
   }
 
-  const { L, P, fusions, remember } = attention;
+  const { L, P, fusions, remembers, remember } = attention;
   return {
     L,
     H,
@@ -309,7 +346,7 @@ export function createMaps(data) {
     P,
     full,
     fusions,
-    knows,
+    remembers,
     remember,
     queryAttention,
     toQuery,
@@ -317,6 +354,7 @@ export function createMaps(data) {
     headRollouts,
     layerMaps,
     mapOf,
-    needsFetch,
+    missing,
+    later,
   };
 }

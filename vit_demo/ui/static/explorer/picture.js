@@ -3,7 +3,7 @@
 
 import { drawMap, fitCanvas, framePatch, scaleAround, scaleOf } from "./draw.js";
 import { ARROWS, announce, el } from "./elements.js";
-import { fetchQuery } from "./fetching.js";
+import { fetchRows } from "./fetching.js";
 import { showLegend, tableOf } from "./legend.js";
 import { clamp, isClass, isOfWall, isSigned, same } from "./state.js";
 import { amount, caption, fromOne, queryName } from "./words.js";
@@ -53,17 +53,18 @@ export function classVector({ state: { map, label, minus }, classes }) {
  * @param {Explorer} explorer
  * @param {Patch | null} query */
 function mapToDraw(explorer, query) {
-  const { state, maps, fetchQueryBlob, t } = explorer;
+  const { state, maps, fetchRowsBlob, t } = explorer;
   const vector = same(query, state.query) ? baseVector(explorer) : maps.mapOf(state, query);
   if (vector) return { vector, settings: state, note: "" };
   if (isClass(state)) return { vector, settings: state, note: t("loading") };
-  if (fetchQueryBlob) {
+  const wanted = maps.missing(state, query);
+  if (fetchRowsBlob && wanted) {
     clearTimeout(explorer.dwellTimer);
-    explorer.dwellTimer = setTimeout(() => fetchQuery(explorer, query), state.query ? 0 : 120);
+    explorer.dwellTimer = setTimeout(() => fetchRows(explorer, wanted), state.query ? 0 : 120);
   }
   /** @type {State} */
   const settings = { ...state, head: "mean", part: "whole", discard: 0, direction: "from" };
-  const note = t(fetchQueryBlob ? "loading" : "lean_note");
+  const note = t(fetchRowsBlob ? "loading" : "lean_note");
   return { vector: maps.mapOf(settings, query), settings, note };
 }
 

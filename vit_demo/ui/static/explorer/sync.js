@@ -71,7 +71,7 @@ export function sync(explorer) {
 /** What depends on the model: how many layers, which settings it allows.
  * @param {Explorer} explorer */
 function syncWithModel(explorer) {
-  const { root, data, maps, state, ui, fetchQueryBlob, t } = explorer,
+  const { root, data, maps, state, ui, fetchRowsBlob, t } = explorer,
     [w, h] = data.picture.size;
   ui.stage.style.setProperty("--vx-aspect", w / h);
   ui.seen.parentElement.hidden = !data.preview;
@@ -90,7 +90,7 @@ function syncWithModel(explorer) {
     : t("back", { readout: readoutName(explorer) });
   ui.back.setAttribute("aria-label", ui.back.title);
   ui.back.classList.toggle("vx-wide", isClass(state)); // its words are shown on a phone, too
-  ui.direction.querySelector("[value=to]").disabled = !(maps.full || fetchQueryBlob);
+  ui.direction.querySelector("[value=to]").disabled = !(maps.full || fetchRowsBlob);
   ui.residual.disabled = ui.discard.disabled = state.map === "attention" || isClass(state);
   ui.discard.disabled ||= !maps.full && data.readout_tokens[1] - data.readout_tokens[0] > 1;
   const fixed = state.map !== "head_rollout" || !maps.full;
@@ -101,7 +101,7 @@ function syncWithModel(explorer) {
 
 /** What a class map has nothing to do with is off, and says why.
  * @param {Explorer} explorer */
-function syncClass({ data, state, ui, fetchQueryBlob, classes, t }) {
+function syncClass({ data, state, ui, fetchRowsBlob, classes, t }) {
   const off = isClass(state),
     alone = !isOfWall(state);
   ui.method.value = off ? state.map : SCHEMA.class_maps[0];
@@ -112,7 +112,7 @@ function syncClass({ data, state, ui, fetchQueryBlob, classes, t }) {
   ui.layer.closest(".vx-row").title = off ? t("class_off") : "";
   ui.scale.title = alone ? t("scale_off") : "";
   const button = ui.map.querySelector("[value=class]"),
-    none = !data.classes || !(fetchQueryBlob || classes.size);
+    none = !data.classes || !(fetchRowsBlob || classes.size);
   button.disabled = none;
   button.parentElement.title = t(
     none ? (data.classes ? "class_absent" : "class_none") : "class_hint",
