@@ -1,7 +1,9 @@
 """The command line as a stranger uses it: real processes for the way in, main() for the rest."""
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -14,6 +16,7 @@ from support.paths import ROOT
 
 from vit_demo import faithful, knockout
 from vit_demo.checkpoints import save_checkpoint
+from vit_demo.cli import main
 from vit_demo.map_settings import FITS
 
 
@@ -399,3 +402,22 @@ def test_trust_of_a_headless_model_says_that_it_has_no_classes(capsys, picture, 
     code, text, err = run(capsys, "trust", picture, "--model", path, "--out", tmp_path / "out")
     assert code == 2 and "no label head" in err and text == ""
     assert not (tmp_path / "out").exists()
+
+
+# Ctrl-C
+
+
+@pytest.mark.parametrize("instead", [TypeError, ValueError, OSError, KeyboardInterrupt])
+def test_ctrl_c_is_no_error_whatever_a_library_makes_of_it(capsys, monkeypatch, instead):
+    def interrupted(args) -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise instead("expected a message argument")  # with no trace of what caused it
+
+    monkeypatch.setattr("vit_demo.cli.models.run", interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert main(["models"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr() == ("", "")

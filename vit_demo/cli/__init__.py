@@ -8,6 +8,7 @@ it runs: help comes at once.
 import argparse
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,22 +52,45 @@ def main(argv: list[str] | None = None) -> int:
 
 def carry_out(parser: Callable[[], Parser], argv: list[str]) -> int:
     """Carry out a command, whatever it prints, and whenever somebody presses Ctrl-C."""
+    with noticed_interrupt():
+        try:
+            with plain_output():
+                return run(parser(), argv)
+        except BaseException as error:
+            if not was_interrupted(error):
+                raise
+            if signal.getsignal(signal.SIGINT) is interrupt:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # who asks twice does not want to wait
+            return 130
+
+
+pressed: list[int] = []  # Ctrl-C, since the command began
+
+
+def interrupt(number: int, frame: object) -> NoReturn:
+    pressed.append(number)
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def noticed_interrupt() -> Iterator[None]:
+    """Remember Ctrl-C: the library whose code it hits may turn it into an error of its own."""
+    pressed.clear()
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if usual and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)
     try:
-        with plain_output():
-            return run(parser(), argv)
-    except BaseException as error:
-        if not was_interrupted(error):
-            raise
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # who asks twice does not want to wait
-        return 130
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def was_interrupted(error: BaseException | None) -> bool:
-    """Did Ctrl-C cause this? Whoever it hits may raise something else instead."""
+    """Did Ctrl-C cause this?"""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
-    return error is not None
+    return error is not None or bool(pressed)
 
 
 def make_parser(argv: list[str]) -> Parser:
@@ -96,8 +120,12 @@ def run(parser: Parser, argv: list[str]) -> int:
         sys.stderr.close()
         return 0
     except ValueError as error:
+        if pressed:
+            raise
         return fail(parser.prog, args, str(error), 2)
     except OSError as error:
+        if pressed:
+            raise
         if error.errno is None:  # not the system's, but some library's
             return fail(parser.prog, args, f"unexpected {type(error).__name__}: {error}", 1)
         return fail(parser.prog, args, sentence_of(error), 2)
