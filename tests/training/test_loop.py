@@ -206,7 +206,7 @@ def test_gradients_are_clipped(colours, tmp_path):
 def test_patches_are_dropped_until_the_last_epochs(colours, tmp_path):
     run = fresh_run(colours, tmp_path, *EVERYTHING, "--epochs", 3)
     order = torch.arange(72)
-    kept = [loop.make_batch(run, order, epoch, 0)[2] for epoch in range(3)]
+    kept = [loop.make_batch(run, order, epoch, 0).kept_patches for epoch in range(3)]
     assert kept[0].shape == kept[1].shape == (16, 8) and kept[2] is None  # of 16 patches
     assert not torch.equal(kept[0], kept[1])
     assert all(len(set(row.tolist())) == 8 for row in kept[0])
@@ -217,7 +217,7 @@ def test_pictures_grow_until_the_last_epochs(colours, tmp_path):
     run = fresh_run(colours, tmp_path, *CALM, *flags)
     order, seen = torch.arange(len(run.train_set)), []
     for epoch in range(7):
-        images, _, kept = loop.make_batch(run, order, epoch, 0)
+        images, _, kept, _ = loop.make_batch(run, order, epoch, 0)
         patches = (images.shape[2] // 4) * (images.shape[3] // 4)
         seen.append((images.shape[2], patches if kept is None else kept.shape[1]))
         assert kept is None or int(kept.max()) < patches
@@ -229,9 +229,9 @@ def test_pictures_grow_until_the_last_epochs(colours, tmp_path):
 def test_a_small_picture_is_the_large_one_made_smaller(colours, tmp_path):
     run = fresh_run(colours, tmp_path, *CALM, "--start-size", 8, "--whole-epochs", 1, "--epochs", 2)
     order = torch.arange(len(run.train_set))
-    small, _, _ = loop.make_batch(run, order, 0, 0)
+    small = loop.make_batch(run, order, 0, 0).images
     run.config = replace(run.config, start_size=0)
-    large, _, _ = loop.make_batch(run, order, 0, 0)
+    large = loop.make_batch(run, order, 0, 0).images
     assert small.shape[2:] == (8, 8) and large.shape[2:] == (16, 16)
     by_pillow = Image.fromarray(large[0, 0].numpy()).resize((8, 8), Image.Resampling.BILINEAR)
     torch.testing.assert_close(small[0, 0], torch.tensor(np.asarray(by_pillow)))
@@ -243,7 +243,7 @@ def test_nothing_is_mixed_in_the_last_epochs(colours, tmp_path, kind):
     run = fresh_run(colours, tmp_path, *CALM, *flags, "--label-smoothing", 0)
     order = torch.arange(len(run.train_set)).roll(5)  # so that the first batch has two classes
     order = order.reshape(2, -1).T.flatten()
-    mixed, pure = (loop.make_batch(run, order, epoch, 0)[1] for epoch in (0, 1))
+    mixed, pure = (loop.make_batch(run, order, epoch, 0).targets for epoch in (0, 1))
     assert mixed.amax(dim=1).min() < 1 and (pure.amax(dim=1) == 1).all()
 
 

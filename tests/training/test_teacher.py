@@ -10,7 +10,10 @@ from vit_demo.checkpoints import Checkpoint, load_checkpoint
 from vit_demo.distributed import ProcessGroup
 from vit_demo.model import VisionTransformer, ViTConfig
 from vit_demo.training import loop
-from vit_demo.training.data import DataError
+from vit_demo.training.augment import WARPS, warp
+from vit_demo.training.config import complete
+from vit_demo.training.data import DataError, normalise
+from vit_demo.training.run import read_state
 from vit_demo.training.teacher import columns_of
 from vit_demo.view import Preprocess
 
@@ -24,12 +27,13 @@ def taught(trained, *more) -> list:
 def test_the_answers_are_the_teachers_own_for_the_view_that_the_student_sees(
     colours, trained, tmp_path
 ):
-    run = fresh_run(colours, tmp_path, *taught(trained, "--teacher-weight", 1.0))
+    flags = taught(trained, "--teacher-weight", 1.0, "--augment", "digits")  # nothing is mirrored
+    run = fresh_run(colours, tmp_path, *flags)
     order = torch.arange(len(run.train_set))
     teacher = load_checkpoint(str(trained / "best.safetensors")).model.eval()
     for epoch in (0, 1, 2):
         run.teacher.open_view(epoch)
-        images, targets, _ = loop.make_batch(run, order, epoch, 0)
+        images, targets, *_ = loop.make_batch(run, order, epoch, 0)
         with torch.no_grad():  # the same size and normalisation: the student's batch as it is
             expected = teacher(images.clamp(-1, 1)).softmax(dim=1)
         torch.testing.assert_close(targets, expected, atol=2e-3, rtol=0)  # kept in half precision
@@ -42,7 +46,7 @@ def test_the_true_label_keeps_its_share(colours, trained, tmp_path):
     run = fresh_run(colours, tmp_path, *taught(trained, "--teacher-weight", 0.25))
     run.teacher.open_view(0)
     order = torch.arange(len(run.train_set))
-    _, targets, _ = loop.make_batch(run, order, 0, 0)
+    targets = loop.make_batch(run, order, 0, 0).targets
     chosen = order[: len(targets)]
     truth = F.one_hot(run.train_set.labels[chosen], 3).float()
     expected = 0.75 * truth + 0.25 * run.teacher.answers[chosen].float()
@@ -52,7 +56,7 @@ def test_the_true_label_keeps_its_share(colours, trained, tmp_path):
 def test_each_view_is_asked_for_once_and_read_after_a_stop(colours, trained, tmp_path, monkeypatch):
     asked = []
     real = loop.Teacher.ask
-    monkeypatch.setattr(loop.Teacher, "ask", lambda self: asked.append(self.view) or real(self))
+    monkeypatch.setattr(loop.Teacher, "ask", lambda self, file: asked.append(self.view) or real(self, file))
     flags = [colours, "--out", tmp_path / "run", *SHAPE, *FAST, *taught(trained)]
     loop.train(arguments(*flags, "--epochs", 3))
     assert asked == [0, 1]
@@ -111,6 +115,78 @@ def test_damaged_or_foreign_answers_are_refused(colours, trained, tmp_path):
     path.write_bytes(b"no tensors")
     with pytest.raises(DataError, match="damaged; remove it"):
         run.teacher.open_view(1)
+
+
+# Its tokens
+
+
+def tokens_of(model, images) -> torch.Tensor:
+    """Class token and patches after the last norm, each with mean 0 and variance 1."""
+    kept = []
+    handle = model.norm.register_forward_hook(lambda module, args, out: kept.append(out))
+    with torch.no_grad():
+        model(images)
+    handle.remove()
+    x = kept[0]
+    return (x - x.mean(dim=2, keepdim=True)) / x.std(dim=2, keepdim=True, unbiased=False)
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.5])
+def test_tokens_are_the_teachers_own_for_the_patches_that_the_student_sees(
+    colours, trained, tmp_path, drop
+):
+    flags = taught(trained, "--teacher-tokens", 1, "--augment", "uploads", "--drop-patches", drop)
+    run = fresh_run(colours, tmp_path, *flags)
+    teacher = load_checkpoint(str(trained / "best.safetensors")).model.eval()
+    order = torch.arange(len(run.train_set))
+    run.teacher.open_view(0)
+    images, _, kept, tokens = loop.make_batch(run, order, 0, 0)
+    chosen = order[: len(images)]
+    view = warp(normalise(run.train_set.batch(chosen), run.preprocess), WARPS["uploads"],
+                run.teacher.draws[chosen])  # fmt: skip
+    mirrored = [not torch.equal(a, b) for a, b in zip(images, view, strict=True)]
+    assert 0 < sum(mirrored) < len(mirrored)
+    for i, turned in enumerate(mirrored):
+        assert torch.equal(images[i], view[i].flip(2) if turned else view[i])
+        (expected,) = tokens_of(teacher, view[i : i + 1].clamp(-1, 1))
+        patches = expected[1:].reshape(4, 4, -1)
+        patches = (patches.flip(1) if turned else patches).flatten(0, 1)
+        patches = patches if kept is None else patches[kept[i]]
+        expected = torch.cat([expected[:1], patches])
+        torch.testing.assert_close(tokens[i], expected, atol=5e-3, rtol=0)  # half precision
+
+
+def test_a_student_comes_nearer_to_the_tokens_and_goes_on_after_a_stop(colours, trained, tmp_path):
+    flags = [colours, "--out", tmp_path / "run", *SHAPE, *FAST]
+    flags += taught(trained, "--teacher-tokens", 1, "--drop-patches", 0.4)
+    loop.train(arguments(*flags, "--epochs", 12))
+    state = read_state(tmp_path / "run" / "last.pt")
+    losses = [row["train_loss"] for row in state["history"]]
+    assert losses[-1] < losses[0] - 0.5
+    config = complete(arguments(*flags, "--epochs", 12, "--resume"))
+    run = loop.prepare(config, ProcessGroup(0, 1, torch.device("cpu")))
+    for name, value in run.student.to_teacher.state_dict().items():
+        assert torch.equal(value, state["to_teacher"][name])
+    saved = weights(tmp_path / "run" / "last.safetensors")
+    assert not any("teacher" in name for name in saved)  # the model is a ViT as any other
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--teacher-size", 24], "the student sees 4x4 patches; use --teacher-size 16"),
+        (["--cutmix", 1], "leave --cutmix at 0"),
+        (["--start-size", 8], "leave --start-size at 0"),
+    ],
+)
+def test_tokens_need_the_same_patches(colours, trained, tmp_path, flags, message):
+    with pytest.raises(ValueError, match=message):
+        fresh_run(colours, tmp_path, *taught(trained, "--teacher-tokens", 1), *flags)
+
+
+def test_tokens_need_a_teacher(colours, tmp_path):
+    with pytest.raises(ValueError, match="needs a --teacher"):
+        fresh_run(colours, tmp_path, "--teacher-tokens", 1)
 
 
 def test_mixing_does_not_go_with_a_teacher(colours, trained, tmp_path):

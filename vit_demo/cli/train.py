@@ -68,6 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "must contain the classes")  # fmt: skip
     add("--teacher-weight", type=float, default=0.7, metavar="P", help="of its answers (0.7)")
     add("--teacher-size", type=int, metavar="N", help="pixels it gets (its own input size)")
+    add("--teacher-tokens", type=float, default=0.0, metavar="W", help="weight of what it makes of each "
+        "patch, which is learnt, too; 0: only its answers")  # fmt: skip
     add("--views", type=int, default=4, metavar="N", help="of each picture that it sees (4)")
 
 

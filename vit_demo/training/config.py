@@ -109,6 +109,7 @@ class TrainConfig:
     teacher: str | None = None  # a model whose labels contain the classes
     teacher_weight: float = 0.7  # of its answers in the targets; the rest is the true label
     teacher_size: int | None = None  # pixels; None: the teacher's own input size
+    teacher_tokens: float = 0.0  # weight of its tokens: what it makes of each patch is learnt, too
     views: int = 4  # of each picture, each with an answer of the teacher
 
 
@@ -155,6 +156,7 @@ def check(config: TrainConfig) -> None:
         "cutmix",
         "start_size",
         "whole_epochs",
+        "teacher_tokens",
         "seed",
     )
     below_1 = ("label_smoothing", "ema", "drop_patches", "dropout", "attention_dropout")
@@ -174,6 +176,14 @@ def check(config: TrainConfig) -> None:
         raise ValueError(
             "--teacher answers for views as they are: leave --randaugment at 0 with it."
         )
+    if config.teacher_tokens:
+        if not config.teacher:
+            raise ValueError("--teacher-tokens needs a --teacher.")
+        for name in ("mixup", "cutmix", "start_size"):
+            if getattr(config, name):
+                raise ValueError(
+                    f"--teacher-tokens are those of whole views in full size: leave {flag(name)} at 0."
+                )
 
 
 def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -30,7 +31,7 @@ from vit_demo.checkpoints import load_checkpoint
 from vit_demo.distributed import ProcessGroup, in_precision, join_processes
 from vit_demo.files import locked, make_folder
 from vit_demo.model import VisionTransformer, patch_grid
-from vit_demo.training.augment import DRAWS, WARPS, generator, mix, recolour, warp
+from vit_demo.training.augment import DRAWS, WARPS, generator, mix, recolour, seed_of, warp
 from vit_demo.training.config import TrainConfig, complete
 from vit_demo.training.data import Dataset, load_dataset, normalise, preprocess_of
 from vit_demo.training.evaluation import measure
@@ -38,7 +39,7 @@ from vit_demo.training.first_weights import first_model
 from vit_demo.training.optimizers import learning_rate, make_optimizers, update_average
 from vit_demo.training.run import Run, line_of, read_state, resume, save
 from vit_demo.training.snapshots import FOLDER, moments, take_snapshot
-from vit_demo.training.teacher import Teacher
+from vit_demo.training.teacher import Student, Teacher, token_loss
 from vit_demo.view import Preprocess
 
 GROUP = 8  # so many pictures share one seed, and with it one draw of RandAugment and mixing
@@ -53,7 +54,7 @@ def train(config: TrainConfig) -> Path:
         prepared(config, group) as run,
     ):
         config = run.config
-        forward = wrap(run.model, config.compile, group)
+        forward = wrap(run.student or run.model, config.compile, group)
         say = print if group.rank == 0 else lambda *_, **__: None
         say(
             f"{sum(p.numel() for p in run.model.parameters()):,} parameters, "
@@ -96,13 +97,17 @@ def train_epoch(run: Run, forward: nn.Module, epoch: int) -> dict:
     run.model.train()
     hidden = True if group.rank else None  # None: no bar where nobody watches
     bar = tqdm(total=run.steps, desc=f"epoch {epoch + 1}", leave=False, disable=hidden, unit="step")
-    for step, (images, targets, kept) in enumerate(batches(run, epoch)):
+    for step, (images, targets, kept, wanted) in enumerate(batches(run, epoch)):
         rate = learning_rate(epoch * run.steps + step, run.steps, config)
         with in_precision(config.precision, group.device):
-            logits = forward(images, kept_patches=kept).float()
+            answer = forward(images, kept_patches=kept)
+        logits, tokens = answer if run.student else (answer, None)
+        logits = logits.float()
         loss = F.cross_entropy(logits, targets, label_smoothing=config.label_smoothing)
+        if run.student:
+            loss = loss + config.teacher_tokens * token_loss(tokens, wanted)
         loss.backward()
-        nn.utils.clip_grad_norm_(run.model.parameters(), config.clip)
+        nn.utils.clip_grad_norm_(forward.parameters(), config.clip)
         for optimizer in run.optimizers:
             for parameters in optimizer.param_groups:
                 parameters["lr"] = rate
@@ -159,7 +164,12 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
               make_optimizers(model, config))  # fmt: skip
     if config.teacher:
         teacher = load_checkpoint(config.teacher)
-        run.teacher = Teacher(teacher, config, train_set, preprocess, group)
+        run.teacher = Teacher(teacher, config, train_set, preprocess, group, model.config)
+    if config.teacher_tokens:
+        run.student = first_student(model, teacher.model.config.embed_dim, config).to(group.device)
+        matrix, bias = run.student.to_teacher.parameters()
+        run.optimizers[0].add_param_group({"params": [matrix], "weight_decay": config.weight_decay})
+        run.optimizers[0].add_param_group({"params": [bias], "weight_decay": 0.0})
     moments(config.snapshots, config.epochs * run.steps)  # are there so many?
     if state:
         resume(run, state)
@@ -180,6 +190,12 @@ def prepared(config: TrainConfig, group: ProcessGroup) -> Iterator[Run]:
 
         group.first(claim)
         yield run
+
+
+def first_student(model: VisionTransformer, width: int, config: TrainConfig) -> Student:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(config.seed, 1))
+        return Student(model, width)
 
 
 def written_out(model: VisionTransformer) -> VisionTransformer:
@@ -233,7 +249,11 @@ def wrap(model: VisionTransformer, compiled: bool, group: ProcessGroup) -> nn.Mo
 # Batches
 
 
-Batch = tuple[Tensor, Tensor, Tensor | None]  # pictures, soft targets, the patches that stay
+class Batch(NamedTuple):
+    images: Tensor  # (B, C, H, W)
+    targets: Tensor  # (B, classes), shares of 1
+    kept_patches: Tensor | None = None  # (B, K) the patches that stay; None: all
+    tokens: Tensor | None = None  # (B, 1 + K, D) the teacher's, where they are learnt
 
 
 def batches(run: Run, epoch: int) -> Iterator[Batch]:
@@ -247,11 +267,11 @@ def batches(run: Run, epoch: int) -> Iterator[Batch]:
             batch = coming.result()
             if step + 1 < run.steps:
                 coming = ahead.submit(make_batch, run, order, epoch, step + 1)
-            yield tuple(None if t is None else t.to(run.group.device) for t in batch)
+            yield Batch(*(None if t is None else t.to(run.group.device) for t in batch))
 
 
 def make_batch(run: Run, order: Tensor, epoch: int, step: int) -> Batch:
-    """This process's part of a batch; None: all patches stay.
+    """This process's part of a batch.
 
     Random numbers are drawn in groups of pictures, each with a seed of its own, so that it does not
     matter which process a group falls to.
@@ -280,7 +300,19 @@ def make_batch(run: Run, order: Tensor, epoch: int, step: int) -> Batch:
     if config.randaugment:
         groups = zip(pixels.split(GROUP), generators, strict=True)
         pixels = torch.cat([recolour(x, config.randaugment, g) for x, g in groups])
-    images = warp(normalise(pixels, run.preprocess), WARPS[config.augment], draws)
+    images, tokens = warp(normalise(pixels, run.preprocess), WARPS[config.augment], draws), None
+    if run.student:
+        tokens = teacher.tokens_of(chosen)
+    if teacher and WARPS[config.augment].flip:
+        mirrored = draw(1)[:, 0] < 0.5
+        images[mirrored] = images[mirrored].flip(3)
+        if tokens is not None:
+            rows, cols = run.model.config.grid
+            patches = tokens[mirrored, 1:].unflatten(1, (rows, cols)).flip(2).flatten(1, 2)
+            tokens[mirrored, 1:] = patches
+    if tokens is not None and kept is not None:
+        stay = kept[:, :, None].expand(-1, -1, tokens.shape[-1])
+        tokens = torch.cat([tokens[:, :1], tokens[:, 1:].gather(1, stay)], dim=1)
     if (config.mixup or config.cutmix) and not whole:
         groups = zip(images.split(GROUP), targets.split(GROUP), generators, strict=True)
         options = (config.mixup, config.cutmix, config.mix_share)
@@ -288,7 +320,7 @@ def make_batch(run: Run, order: Tensor, epoch: int, step: int) -> Batch:
         images, targets = (torch.cat(parts) for parts in zip(*mixed, strict=True))
     if size != images.shape[2:]:
         images = F.interpolate(images, size=size, mode="bilinear", antialias=True)
-    return images, targets, kept
+    return Batch(images, targets, kept, tokens)
 
 
 def size_of_epoch(config: TrainConfig, model: VisionTransformer, epoch: int) -> tuple[int, int]:

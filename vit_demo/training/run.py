@@ -20,7 +20,7 @@ from vit_demo.files import atomic_write
 from vit_demo.model import VisionTransformer
 from vit_demo.training.config import TrainConfig, deciding, flag
 from vit_demo.training.data import Dataset
-from vit_demo.training.teacher import Teacher
+from vit_demo.training.teacher import Student, Teacher
 from vit_demo.view import Preprocess
 
 SEAL = b"\nsha256 "  # before the checksum at the end of last.pt
@@ -39,6 +39,7 @@ class Run:
     average: VisionTransformer  # the EMA of the weights; this is what is tested and saved
     optimizers: list[torch.optim.Optimizer]
     teacher: Teacher | None = None
+    student: Student | None = None  # the model and what it learns its teacher's tokens with
     history: list[dict] = field(default_factory=list)  # one row of metrics.csv for each epoch
     best: float = -1.0  # highest test accuracy so far
     snapshots: list[dict] = field(default_factory=list)  # what is known of each moment kept so far
@@ -82,6 +83,8 @@ def save(run: Run) -> None:
         "best": run.best,
         "snapshots": run.snapshots,
     }
+    if run.student:
+        state["to_teacher"] = run.student.to_teacher.state_dict()
     content = io.BytesIO()  # torch.save itself calls a full disk an internal error
     torch.save(state, content)
     content.write(SEAL + hashlib.sha256(content.getbuffer()).digest())
@@ -112,6 +115,8 @@ def resume(run: Run, state: dict) -> None:
                          "resume it with the same, or choose another --out.")  # fmt: skip
     run.model.load_state_dict(state["model"])
     run.average.load_state_dict(state["average"])
+    if run.student:
+        run.student.to_teacher.load_state_dict(state["to_teacher"])
     for optimizer, saved in zip(run.optimizers, state["optimizers"], strict=True):
         optimizer.load_state_dict(saved)
     run.history, run.best = state["history"], state["best"]

@@ -2,21 +2,31 @@
 
 The teacher looks once at each of a few views of every training picture (moved, flipped, relit: the
 views are given by the seed). Its answers are kept in a file beside the run, and the student is shown
-those same views: a patient and consistent teacher (Beyer et al. 2022).
+those same views: a patient and consistent teacher (Beyer et al. 2022). They are also shown mirrored,
+where the set allows it: to that the teacher would answer nearly the same.
+
+An answer is a hundred numbers. What the teacher made of each patch is far more, and it learnt it from
+far more pictures: with --teacher-tokens the student's last tokens, through one linear map, are to be
+the teacher's (Romero et al. 2015). Both must see the same grid of patches.
 """
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from vit_demo.checkpoints import Checkpoint
 from vit_demo.distributed import ProcessGroup, in_precision
 from vit_demo.files import atomic_write, make_folder
 from vit_demo.labels import names_of
+from vit_demo.model import VisionTransformer, ViTConfig
 from vit_demo.training.augment import DRAWS, WARPS, generator, warp
 from vit_demo.training.config import TrainConfig
 from vit_demo.training.data import DataError, Dataset, normalise
@@ -36,6 +46,7 @@ class Teacher:
         pictures: Dataset,
         preprocess: Preprocess,
         group: ProcessGroup,
+        student: ViTConfig | None = None,
     ):
         self.checkpoint, self.config, self.group = checkpoint, config, group
         self.pictures, self.preprocess = pictures, preprocess
@@ -43,6 +54,16 @@ class Teacher:
         self.view: int | None = None  # whose draws and answers are at hand
         self.draws: Tensor | None = None  # (M, DRAWS)
         self.answers: Tensor | None = None  # (M, classes), shares of 1
+        self.tokens: np.ndarray | None = None  # (M, 1 + patches, D) in half precision, in a file
+        self.student = student
+        if config.teacher_tokens:
+            check_tokens(checkpoint.model.config, student, self.size)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the pictures that the teacher gets."""
+        side = self.config.teacher_size
+        return (side, side) if side else self.checkpoint.preprocess.size
 
     def open_view(self, epoch: int) -> None:
         """Have the view of this epoch at hand: from its file, or by asking the teacher."""
@@ -51,19 +72,50 @@ class Teacher:
             return
         self.view, self.draws = view, draws_of(view, len(self.pictures), self.config.seed)
         path = Path(self.config.out) / f"teacher-view-{view}.safetensors"
-        if self.group.broadcast(path.exists()):
+        tokens = (
+            path.with_name(f"teacher-tokens-{view}.npy") if self.config.teacher_tokens else None
+        )
+        if self.group.broadcast(path.exists() and (tokens is None or tokens.exists())):
             self.answers = self.group.broadcast(read_answers(path, self.group, self.pictures))
+        else:
+            self.group.first(lambda: make_folder(path.parent))
+            with self.tokens_file(tokens) as file:
+                self.answers = self.ask(file)
+            if self.group.rank == 0:
+                with atomic_write(path) as part:
+                    save_file({"answers": self.answers}, part)
+            self.group.wait()
+        if tokens is not None:
+            self.tokens = read_tokens(tokens, self.pictures)
+
+    @contextmanager
+    def tokens_file(self, path: Path | None) -> Iterator[np.ndarray | None]:
+        """A file for the tokens of a view, of which each process fills its part."""
+        if path is None:
+            yield None
             return
-        self.answers = self.ask()
-        if self.group.rank == 0:
-            make_folder(path.parent)
-            with atomic_write(path) as part:
-                save_file({"answers": self.answers}, part)
+        part = path.with_name(f"tmp-{path.stem}.part.npy")
+        width, patches = self.checkpoint.model.config.embed_dim, math.prod(self.student.grid)
+        shape = (len(self.pictures), 1 + patches, width)
+
+        def create() -> None:
+            np.lib.format.open_memmap(part, "w+", np.float16, shape).flush()
+
+        self.group.first(create)
+        file = np.load(part, mmap_mode="r+")
+        yield file
+        file.flush()
         self.group.wait()
+        self.group.first(lambda: part.rename(path).name)
+
+    def tokens_of(self, chosen: Tensor) -> Tensor:
+        """The teacher's tokens for some pictures of the view (B, 1 + patches, D)."""
+        return torch.from_numpy(self.tokens[chosen.numpy()]).float()
 
     @torch.inference_mode()
-    def ask(self) -> Tensor:
-        """The answers to every picture of the view (M, classes); the processes share the work."""
+    def ask(self, file: np.ndarray | None = None) -> Tensor:
+        """The answers to every picture of the view (M, classes), and its tokens into a file; the
+        processes share the work."""
         group, M = self.group, len(self.pictures)
         model = self.checkpoint.model.to(group.device).eval()
         answers = torch.zeros(M, len(self.columns))
@@ -74,19 +126,86 @@ class Teacher:
             images = warp(images, WARPS[self.config.augment], self.draws[indices])
             images = self.as_teacher_sees(images).to(group.device)
             with in_precision(self.config.precision, group.device):
-                logits = model(images)[:, self.columns]
+                x = last_tokens(model, images)
+                logits = model.forward_head(x)[:, self.columns]
+            if file is not None:
+                file[indices.numpy()] = compared(model, x).half().cpu().numpy()
             answers[indices] = logits.float().softmax(dim=1).cpu()
         return group.sum(answers).half()
 
     def as_teacher_sees(self, images: Tensor) -> Tensor:
         """The student's pictures (B, C, H, W) in the teacher's size, channels and normalisation."""
-        own, side = self.checkpoint.preprocess, self.config.teacher_size
-        size = (side, side) if side else own.size
+        own = self.checkpoint.preprocess
         images = images * as_channels(self.preprocess.std) + as_channels(self.preprocess.mean)
         if len(own.mean) != images.shape[1]:
             images = images.mean(dim=1, keepdim=True).expand(-1, len(own.mean), -1, -1)
-        images = F.interpolate(images, size=size, mode="bicubic").clamp(0, 1)
+        images = F.interpolate(images, size=self.size, mode="bicubic").clamp(0, 1)
         return (images - as_channels(own.mean)) / as_channels(own.std)
+
+
+class Student(nn.Module):
+    """A model that learns its teacher's tokens: with a linear map to them, as long as it learns."""
+
+    def __init__(self, model: VisionTransformer, width: int):
+        super().__init__()
+        self.model, self.to_teacher = model, nn.Linear(model.config.embed_dim, width)
+
+    def forward(self, images: Tensor, kept_patches: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Logits (B, classes), and what is to be the teacher's tokens (B, 1 + patches, D)."""
+        x = last_tokens(self.model, images, kept_patches)
+        normed = self.model.norm(x)
+        P = self.model.config.prefix_tokens
+        own = torch.cat([normed[:, :1], normed[:, P:]], dim=1)
+        return self.model.forward_head(x), self.to_teacher(own)
+
+
+def last_tokens(
+    model: VisionTransformer, images: Tensor, kept_patches: Tensor | None = None
+) -> Tensor:
+    """What the last block makes of the tokens (B, N, D)."""
+    x = model.embed(images, kept_patches)
+    for block in model.blocks:
+        x = block(x)
+    return x
+
+
+def compared(model: VisionTransformer, x: Tensor) -> Tensor:
+    """The class token and the patches (B, 1 + patches, D), each with mean 0 and variance 1."""
+    x = model.norm(x).float()
+    x = torch.cat([x[:, :1], x[:, model.config.prefix_tokens :]], dim=1)
+    return F.layer_norm(x, x.shape[-1:])
+
+
+def token_loss(found: Tensor, wanted: Tensor) -> Tensor:
+    """How far the student's tokens are from the teacher's: the class token, and the patches."""
+    found = F.layer_norm(found.float(), found.shape[-1:])
+    return F.mse_loss(found[:, 0], wanted[:, 0]) + F.mse_loss(found[:, 1:], wanted[:, 1:])
+
+
+def check_tokens(teacher: ViTConfig, student: ViTConfig, size: tuple[int, int]) -> None:
+    """Do both have a class token, and the same grid of patches?"""
+    if not (teacher.class_token and student.class_token):
+        raise ValueError("--teacher-tokens needs a class token in both models.")
+    wanted = tuple(n * patch for n, patch in zip(student.grid, teacher.patch_size, strict=True))
+    if tuple(size) != wanted:
+        (rows, cols), (height, width) = student.grid, wanted
+        raise ValueError(
+            f"--teacher-tokens: the student sees {rows}x{cols} patches; use --teacher-size "
+            f"{max(height, width)}, and the teacher sees as many."
+        )
+
+
+def read_tokens(path: Path, pictures: Dataset) -> np.ndarray:
+    """The tokens in a file, which is not read before it is needed."""
+    try:
+        tokens = np.load(path, mmap_mode="r")
+    except (ValueError, OSError) as error:
+        raise DataError(
+            f"{path} is damaged or not here; remove the teacher's files, and it is asked again."
+        ) from error
+    if tokens.ndim != 3 or len(tokens) != len(pictures):
+        raise DataError(f"{path} belongs to other pictures; remove it, or choose another --out.")
+    return tokens
 
 
 def as_channels(values: tuple[float, ...]) -> Tensor:
