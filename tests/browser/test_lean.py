@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from support.page import EXPLORER, state
+from PIL import Image
+from support.page import EXPLORER, after_new_result, state, upload
 
 from vit_demo.ui import payload
 
@@ -10,12 +11,15 @@ MAP = f"([changes, query]) => {EXPLORER}.explorer.maps.mapOf({{ ...{EXPLORER}.ex
 
 
 @pytest.fixture
-def lean(arrive, monkeypatch):
-    """Even the small model is sent as large ones are."""
+def lean(arrive, monkeypatch, tmp_path):
+    """Even the small model is sent as large ones are: of a picture that nobody has seen before."""
 
     def lean(query: str):
-        monkeypatch.setattr(payload, "FULL_LIMIT", 0)
         page = arrive(query)
+        monkeypatch.setattr(payload, "FULL_LIMIT", 0)
+        pixels = np.random.default_rng().integers(0, 256, (12, 12, 3), dtype=np.uint8)
+        Image.fromarray(pixels).resize((120, 120)).save(tmp_path / "new.png")
+        after_new_result(page, lambda: upload(page, tmp_path / "new.png"))
         assert page.evaluate(f"{EXPLORER}.explorer.data.full") is False
         return page
 
@@ -43,7 +47,7 @@ def assert_drawn(page, query, expected) -> None:
 
 
 def test_pointing_needs_no_request_once_the_layer_is_here(lean, site):
-    page = lean("?example=goldfish&map=head_rollout&layer=3&head=1&part=whole")
+    page = lean("?map=head_rollout&layer=3&head=1&part=whole")
     until_here(page, "{ layer: 3 }")
     asked = []
     page.on("request", lambda request: asked.append(request.url))
@@ -60,7 +64,7 @@ def test_pointing_needs_no_request_once_the_layer_is_here(lean, site):
 
 
 def test_a_chosen_patch_fills_the_wall(lean, site):
-    page = lean("?example=goldfish&map=attention&layer=2&head=0")
+    page = lean("?map=attention&layer=2&head=0")
     page.wait_for_selector("#explorer [data-wall]", state="attached")
     walls = int(page.locator("#explorer [data-wall]").get_attribute("data-wall"))
     page.mouse.click(*point(page, 4, 4))
@@ -72,7 +76,7 @@ def test_a_chosen_patch_fills_the_wall(lean, site):
 
 @pytest.mark.parametrize("fusion", ["max", "min"])
 def test_the_strongest_and_the_weakest_heads_come_when_they_are_chosen(lean, site, fusion):
-    page = lean("?example=goldfish&map=rollout")
+    page = lean("?map=rollout")
     assert not page.evaluate(f"{EXPLORER}.explorer.maps.remembers({{ fusion: '{fusion}' }})")
     page.select_option("#explorer select[id$=head]", fusion)
     until_here(page, f"{{ fusion: '{fusion}' }}")

@@ -119,7 +119,9 @@ def test_korean_from_the_browser_and_by_hand(arrive):
     page.wait_for_selector("#explorer:has-text('헤드 롤아웃')")
     assert page.evaluate("document.documentElement.lang") == "ko"
     before = shown_id(page)
+    page.wait_for_function("location.search.includes('lang=ko')")
     page.click("#language [data-language=en]")
+    assert "lang=en" in page.url
     page.wait_for_selector("#title p:has-text('See how')")
     page.wait_for_selector("#explorer:has-text('Head rollout')")
     assert shown_id(page) == before  # another language is not another look

@@ -176,7 +176,7 @@ def test_the_parts_of_a_batch_are_the_batch(colours, tmp_path):
     ]
     order = torch.randperm(72)
     whole, *parts = [loop.make_batch(run, order, 1, 1) for run in runs]
-    for a, b, c in zip(whole, *parts, strict=True):
+    for a, b, c in list(zip(whole, *parts, strict=True))[:3]:  # the fourth are a teacher's
         assert len(b) == len(c) == 16
         torch.testing.assert_close(torch.cat([b, c]), a)
 

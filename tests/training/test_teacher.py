@@ -56,7 +56,9 @@ def test_the_true_label_keeps_its_share(colours, trained, tmp_path):
 def test_each_view_is_asked_for_once_and_read_after_a_stop(colours, trained, tmp_path, monkeypatch):
     asked = []
     real = loop.Teacher.ask
-    monkeypatch.setattr(loop.Teacher, "ask", lambda self, file: asked.append(self.view) or real(self, file))
+    monkeypatch.setattr(
+        loop.Teacher, "ask", lambda self, file: asked.append(self.view) or real(self, file)
+    )
     flags = [colours, "--out", tmp_path / "run", *SHAPE, *FAST, *taught(trained)]
     loop.train(arguments(*flags, "--epochs", 3))
     assert asked == [0, 1]

@@ -24,6 +24,7 @@ export function mount(element, { props, trigger, watch }) {
     }
     sendValue({ props, trigger }, chosen);
     show();
+    document.dispatchEvent(new CustomEvent("vit-language")); // a reload keeps it
   });
   watch("value", show);
   show();

@@ -75,6 +75,7 @@ export function mount(element, { props, trigger, watch }) {
   document.addEventListener("vitx-state", rememberSoon);
   document.addEventListener("vit-tab", rememberSoon);
   document.addEventListener("vit-second", rememberSoon);
+  document.addEventListener("vit-language", remember);
   watch("shown", () => {
     asked = false;
     rememberSoon();
