@@ -11,6 +11,7 @@ import json
 import os
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,6 +27,7 @@ import numpy as np
 from PIL import Image
 
 ROOT = Path(__file__).parents[1]
+NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")  # not in every PATH
 SETTINGS = ("crop", None, None, 0.5, 0.0, "mean")  # of /explain, after the picture and the model
 
 
@@ -101,7 +103,7 @@ class Proxy:
         path.write_text(config)
         self.address = f"http://127.0.0.1:{self.port}"
         self.process = subprocess.Popen(
-            ["nginx", "-c", str(path), "-p", self.folder.name, "-g", "daemon off;"]
+            [NGINX, "-c", str(path), "-p", self.folder.name, "-g", "daemon off;"]
         )
         for _ in range(250):
             try:

@@ -1,27 +1,24 @@
 """Several processes behind nginx, as docs/hosting.md recommends: a visitor stays with one of them."""
 
 import os
-import shutil
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from support.shared import missing
 
 import vit_demo
-from benchmarks.visitors import Proxy, Refused, Server, Visitor, noise
+from benchmarks.visitors import NGINX, Proxy, Refused, Server, Visitor, noise
 
 VISITORS, EACH = 32, 3
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not shutil.which("nginx"), reason="needs nginx: apt-get install nginx-light"
-    ),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def two_servers():
+    if not NGINX:
+        missing("nginx is not installed: apt-get install nginx-light")
     with Server(OMP_NUM_THREADS="1") as first, Server(OMP_NUM_THREADS="1") as second:
         yield first, second
 
