@@ -300,19 +300,12 @@ def make_batch(run: Run, order: Tensor, epoch: int, step: int) -> Batch:
     if config.randaugment:
         groups = zip(pixels.split(GROUP), generators, strict=True)
         pixels = torch.cat([recolour(x, config.randaugment, g) for x, g in groups])
-    images, tokens = warp(normalise(pixels, run.preprocess), WARPS[config.augment], draws), None
-    if run.student:
-        tokens = teacher.tokens_of(chosen)
+    images = warp(normalise(pixels, run.preprocess), WARPS[config.augment], draws)
+    mirrored = torch.zeros(len(images), dtype=torch.bool)
     if teacher and WARPS[config.augment].flip:
         mirrored = draw(1)[:, 0] < 0.5
         images[mirrored] = images[mirrored].flip(3)
-        if tokens is not None:
-            rows, cols = run.model.config.grid
-            patches = tokens[mirrored, 1:].unflatten(1, (rows, cols)).flip(2).flatten(1, 2)
-            tokens[mirrored, 1:] = patches
-    if tokens is not None and kept is not None:
-        stay = kept[:, :, None].expand(-1, -1, tokens.shape[-1])
-        tokens = torch.cat([tokens[:, :1], tokens[:, 1:].gather(1, stay)], dim=1)
+    tokens = teacher.tokens_of(chosen, mirrored, kept) if run.student else None
     if (config.mixup or config.cutmix) and not whole:
         groups = zip(images.split(GROUP), targets.split(GROUP), generators, strict=True)
         options = (config.mixup, config.cutmix, config.mix_share)

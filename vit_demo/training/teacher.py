@@ -108,9 +108,16 @@ class Teacher:
         self.group.wait()
         self.group.first(lambda: part.rename(path).name)
 
-    def tokens_of(self, chosen: Tensor) -> Tensor:
-        """The teacher's tokens for some pictures of the view (B, 1 + patches, D)."""
-        return torch.from_numpy(self.tokens[chosen.numpy()]).float()
+    def tokens_of(self, chosen: Tensor, mirrored: Tensor, kept: Tensor | None) -> Tensor:
+        """The teacher's tokens (B, 1 + K, D) for some pictures of the view as the student sees them:
+        some mirrored, with the patches that stay (None: all)."""
+        tokens = torch.from_numpy(self.tokens[chosen.numpy()]).float()
+        patches = tokens[:, 1:].unflatten(1, self.student.grid)  # (B, rows, cols, D)
+        patches[mirrored] = patches[mirrored].flip(2)
+        patches = patches.flatten(1, 2)
+        if kept is not None:
+            patches = patches.gather(1, kept[:, :, None].expand(-1, -1, patches.shape[-1]))
+        return torch.cat([tokens[:, :1], patches], dim=1)
 
     @torch.inference_mode()
     def ask(self, file: np.ndarray | None = None) -> Tensor:
