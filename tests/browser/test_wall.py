@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 from support.explorer import BIG, ROOT, look, pixels, state, swipe
-from support.page import next_frames
+from support.page import EXPLORER, choose_example, next_frames
 
 from vit_demo import attention
 
@@ -224,3 +224,12 @@ def test_a_thumb_scrolls_the_page(open_page, part):
     swipe(page, box["x"] + box["width"] / 2, middle, 150 if before > 150 else -150)
     page.wait_for_function(f"scrollY !== {before}")
     assert state(page) == chosen  # nothing was tapped
+
+
+def test_the_view_it_opened_in_stays_with_the_next_picture(arrive):
+    page = arrive()
+    page.wait_for_selector("#explorer [data-wall]", state="attached")
+    opened = page.evaluate(f"{EXPLORER}.explorer.state.wall")
+    for example in ("goldfish", "camel"):
+        choose_example(page, example)
+        assert page.evaluate(f"{EXPLORER}.explorer.state.wall") == opened

@@ -101,7 +101,9 @@ function chooseView(explorer) {
       layers = layersOf(wall.whole, settings);
     return spread(layers, scalesOf(explorer, layers, settings), tableOf(settings, tables));
   });
-  explorer.state = { ...state, wall: special >= whole ? "special" : "whole" };
+  const view = special >= whole ? "special" : "whole";
+  explorer.state = { ...state, wall: view };
+  explorer.wish = { ...explorer.wish, wall: view }; // and the next picture's
   sync(explorer);
 }
 
