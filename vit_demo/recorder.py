@@ -60,17 +60,22 @@ class Recorder:
     def __init__(self, layers: int, readout_tokens: slice):
         self.layers, self.readout_tokens = layers, readout_tokens
         self.layer = 0
-        self.recordings: list[Recording] = []  # one a picture
+        self.queries = self.keys = torch.empty(0)  # (B, L, h, N, d), made with the first layer
+        self.mean_attention = torch.empty(0)  # (B, L, N, N)
+        self.readout_attention = torch.empty(0)  # (B, L, h, N)
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        if self.layer == 0:
+            self.make_room(q)
         B, h, N, d = q.shape
-        seen, mean_attention = q.new_empty(B, N, h, d), q.new_empty(B, N, N)
-        readout_attention = q.new_zeros(B, h, N)
+        seen, keys = q.new_empty(B, N, h, d), k.transpose(-2, -1)
+        mean_attention = self.mean_attention[:, self.layer]  # (B, N, N)
+        readout_attention = self.readout_attention[:, self.layer]  # (B, h, N)
         first, end, _ = self.readout_tokens.indices(N)
         on_cpu = q.device.type == "cpu"
         pictures = 1 if on_cpu else B
         few = max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (pictures * h * N))
-        nothing, keys = q.new_empty(1, 1, 1), k.transpose(-2, -1)
+        nothing = q.new_empty(1, 1, 1)
         for some in slices(B, pictures):
             for rows in slices(N, few):
                 asked = q[some, :, rows].flatten(0, 1), keys[some].flatten(0, 1)
@@ -83,32 +88,35 @@ class Recorder:
                 if of_readout.shape[2]:
                     readout_attention[some] += of_readout.sum(dim=2)
         readout_attention /= end - first
-        self.store(Recording(q, k, mean_attention, readout_attention))
+        self.keep(q, k)
+        self.layer += 1
         return seen.transpose(1, 2)
 
-    def store(self, of_layer: Recording) -> None:
-        """Copy a layer's tensors (B, ...) to their place in each picture's own recording (L, ...):
-        pictures that went through together are forgotten one by one."""
-        if not self.recordings:
-            self.recordings = [
-                Recording(*(torch.empty(self.layers, *t.shape[1:]) for t in of_layer))
-                for _ in of_layer.queries
-            ]
-        for i, recording in enumerate(self.recordings):
-            for kept, tensor in zip(recording, of_layer, strict=True):
-                kept[self.layer] = tensor[i]
-        self.layer += 1
+    def make_room(self, q: Tensor) -> None:
+        """For all layers at once: what is written to its place needs no copy."""
+        B, h, N, _ = q.shape
+        self.mean_attention = q.new_empty(B, self.layers, N, N)
+        self.readout_attention = q.new_zeros(B, self.layers, h, N)
+
+    def keep(self, q: Tensor, k: Tensor) -> None:
+        """The queries and keys of a layer: a copy, or the values would be kept with them."""
+        B, *shape = q.shape
+        if self.layer == 0:
+            self.queries, self.keys = (q.new_empty(B, self.layers, *shape) for _ in range(2))
+        self.queries[:, self.layer], self.keys[:, self.layer] = q, k
+
+    @property
+    def recordings(self) -> list[Recording]:
+        """One a picture, on the CPU. Each has its own tensors: pictures that went through together are
+        forgotten one by one."""
+        kept = self.queries, self.keys, self.mean_attention, self.readout_attention
+        alone = len(self.queries) == 1
+        each = zip(*(tensor.cpu() for tensor in kept), strict=True)
+        return [Recording(*(t if alone else t.clone() for t in of_picture)) for of_picture in each]
 
 
 class RolloutRecorder(Recorder):
-    """Keeps what rollouts of the answer need, and nothing else: no queries, no keys. The pictures that
-    go through together stay together, each layer's tensors as they are (B, ...)."""
+    """Keeps what rollouts of the answer need, and nothing else: no queries, no keys."""
 
-    def __init__(self, layers: int, readout_tokens: slice):
-        super().__init__(layers, readout_tokens)
-        self.mean_attention: list[Tensor] = []  # a layer each: (B, N, N)
-        self.readout_attention: list[Tensor] = []  # (B, h, N)
-
-    def store(self, of_layer: Recording) -> None:
-        self.mean_attention.append(of_layer.mean_attention)
-        self.readout_attention.append(of_layer.readout_attention)
+    def keep(self, q: Tensor, k: Tensor) -> None:
+        pass

@@ -85,7 +85,8 @@ def answers(question: Question, seen: Sequence[Seen]) -> list[Answer]:
     logits = classifier.model(pixels, recorder)  # (B, classes)
     v = attention.token_mean(readout, P + rows * cols).to(pixels)  # (N,)
     rollout = v.expand(len(seen), 1, -1)
-    rollout = attention.through_layers(rollout, recorder.mean_attention)[:, 0].cpu()  # (B, N)
+    layers = recorder.mean_attention.unbind(1)  # (B, N, N) each
+    rollout = attention.through_layers(rollout, layers)[:, 0].cpu()  # (B, N)
     shown = rollout
     if question.map != "rollout":
         shown = class_vectors(question, pixels, logits)  # (B, N)
@@ -124,8 +125,8 @@ def class_vectors(question: Question, pixels: Tensor, logits: Tensor) -> Tensor:
 
 def head_vectors(recorder: RolloutRecorder, v: Tensor) -> Tensor:
     """Every head's rollout of every picture: (B, L, h, N)."""
-    means = torch.stack(recorder.mean_attention, dim=1).cpu()  # (B, L, N, N)
-    asked = torch.stack(recorder.readout_attention, dim=1).cpu()  # (B, L, h, N)
+    asked = recorder.readout_attention.cpu()  # (B, L, h, N)
+    means = recorder.mean_attention.cpu()  # (B, L, N, N)
     return torch.stack(
         [attention.head_rollouts(*of_picture, v) for of_picture in zip(asked, means, strict=True)]
     )
