@@ -275,12 +275,13 @@ def test_a_wrong_configuration_is_named_with_the_remedy(change, words):
 
 
 def dropout_pair(rate: float, attention_rate: float):
-    """Our model and timm's with the same weights and dropout."""
+    """Our model and timm's with the same weights and dropout. All tokens answer: where one does, ours
+    computes less of the last block, and draws fewer numbers."""
     rates = {"pos_drop_rate": rate, "proj_drop_rate": rate, "attn_drop_rate": attention_rate}
     shape = {"embed_dim": 24, "depth": 2, "num_heads": 3, "img_size": 32, "patch_size": 8}
-    theirs = timm.models.VisionTransformer(**shape, **rates, num_classes=5)
-    config = ViTConfig(32, 8, 3, 24, 2, 3, num_classes=5, dropout=rate,
-                       attention_dropout=attention_rate)  # fmt: skip
+    theirs = timm.models.VisionTransformer(**shape, **rates, num_classes=5, global_pool="avg")
+    config = ViTConfig(32, 8, 3, 24, 2, 3, num_classes=5, pool="avg", last_norm="pooled",
+                       dropout=rate, attention_dropout=attention_rate)  # fmt: skip
     ours = VisionTransformer(config)
     ours.load_state_dict(theirs.state_dict())
     return ours, theirs
@@ -304,6 +305,23 @@ def test_dropout_falls_where_timms_falls(rate, attention_rate):
     torch.testing.assert_close(ours.eval()(images), plain.eval()(images))
     changed = not torch.allclose(ours.train()(images), plain.train()(images))
     assert changed == bool(rate or attention_rate)
+
+
+@pytest.mark.parametrize(("shape", "last"), [
+    ({}, 1), ({"distilled": True}, 2), ({"registers": 3}, 1), ({"pool": "avg"}, 17),
+])  # fmt: skip
+def test_of_the_last_block_only_the_tokens_that_answer_are_computed(shape, last):
+    model = VisionTransformer(ViTConfig(32, 8, embed_dim=24, depth=3, heads=3, **shape)).eval()
+    tokens = 16 + model.config.prefix_tokens
+    seen, hear = [], lambda _, args: seen.append(args[0].shape[1])
+    for block in model.blocks:
+        block.mlp.register_forward_pre_hook(hear)
+    for fused in (True, False):
+        for block in model.blocks:
+            block.attn.fused = fused
+        seen.clear()
+        model(torch.randn(2, 3, 32, 32))
+        assert seen == [tokens, tokens, last]
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])

@@ -122,14 +122,14 @@ def linear_pass(model: VisionTransformer, pixels: Tensor) -> tuple[Tensor, list[
     """The model's logits (B, classes), and the input (B, N, D) of every block. Forward, the numbers
     are those of `model(pixels)`; backward, the graph is linear. It begins at the first block."""
     x, inputs = model.embed(pixels).detach().requires_grad_(), []
-    for block in model.blocks:
+    for block, wanted in model.layers():
         inputs.append(x)
-        x = linear_block(block, x, model.config.activation)
+        x = linear_block(block, x, wanted, model.config.activation)
     return linear_head(model, x), inputs
 
 
-def linear_block(block: Block, x: Tensor, activation: str) -> Tensor:
-    x = x + block.ls1(linear_attention(block.attn, linear_norm(block.norm1, x)))
+def linear_block(block: Block, x: Tensor, wanted: slice, activation: str) -> Tensor:
+    x = x[:, wanted] + block.ls1(linear_attention(block.attn, linear_norm(block.norm1, x), wanted))
     return x + block.ls2(linear_mlp(block.mlp, linear_norm(block.norm2, x), activation))
 
 
@@ -142,9 +142,8 @@ def linear_head(model: VisionTransformer, x: Tensor) -> Tensor:
     return model.head(linear_norm(model.fc_norm, x))
 
 
-def linear_attention(layer: Attention, x: Tensor) -> Tensor:
+def linear_attention(layer: Attention, x: Tensor, wanted: slice) -> Tensor:
     """Whom a token looks at is given (no gradient for q and k); what it sees there counts."""
-    B, N, D = x.shape
     weights = layer.qkv.weight.chunk(3)
     biases = (None,) * 3 if layer.qkv.bias is None else layer.qkv.bias.chunk(3)
 
@@ -153,9 +152,9 @@ def linear_attention(layer: Attention, x: Tensor) -> Tensor:
         return z.unflatten(-1, (layer.heads, -1)).transpose(1, 2)  # (B, h, N, d)
 
     with torch.no_grad():
-        q, k = projected(0), projected(1)
+        q, k = projected(0)[:, :, wanted], projected(1)
     seen = F.scaled_dot_product_attention(q, k, projected(2))
-    return layer.proj(seen.transpose(1, 2).reshape(B, N, D))
+    return layer.proj(seen.transpose(1, 2).flatten(2))
 
 
 def linear_norm(norm: nn.LayerNorm | nn.Identity, x: Tensor) -> Tensor:

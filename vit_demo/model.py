@@ -12,7 +12,7 @@ In the comments on shapes: B pictures, C channels, N tokens (P prefix tokens, th
 by row), D the width of a token, h heads of d = D / h numbers each.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -23,6 +23,8 @@ from torch import Tensor, nn
 # A function in place of softmax(q k^T / sqrt(d)) v: queries, keys, values, each (B, h, N, d), to
 # what each token saw (B, h, N, d). Recording attention, or switching heads off, is such a function.
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+ALL = slice(None)  # of the tokens
 
 ACTIVATIONS = {
     "gelu": F.gelu,
@@ -121,20 +123,21 @@ class Attention(nn.Module):
         self.proj = nn.Linear(config.embed_dim, config.embed_dim)
         self.proj_drop = nn.Dropout(config.dropout)
 
-    def forward(self, x: Tensor, attend: Attend | None = None) -> Tensor:
+    def forward(self, x: Tensor, attend: Attend | None = None, wanted: slice = ALL) -> Tensor:
+        """What the tokens (B, N, D) see; of the `wanted` ones."""
         B, N, D = x.shape
         d = D // self.heads
         qkv = self.qkv(x).reshape(B, N, 3, self.heads, d)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)  # each (B, h, N, d)
         if attend is not None:
-            x = attend(q, k, v)  # (B, h, N, d)
+            x = attend(q, k, v)[:, :, wanted]  # (B, h, N, d)
         elif self.fused:
             dropout = self.attn_drop.p if self.training else 0.0
-            x = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout)  # (B, h, N, d)
+            x = F.scaled_dot_product_attention(q[:, :, wanted], k, v, dropout_p=dropout)
         else:
-            A = ((q * d**-0.5) @ k.transpose(-2, -1)).softmax(dim=-1)  # (B, h, N, N)
+            A = ((q[:, :, wanted] * d**-0.5) @ k.transpose(-2, -1)).softmax(dim=-1)  # (B, h, N, N)
             x = self.attn_drop(A) @ v  # (B, h, N, d)
-        return self.proj_drop(self.proj(x.transpose(1, 2).reshape(B, N, D)))
+        return self.proj_drop(self.proj(x.transpose(1, 2).flatten(2)))
 
 
 def attention_weights(q: Tensor, k: Tensor) -> Tensor:
@@ -185,8 +188,8 @@ class Block(nn.Module):
         self.mlp = MLP(config)
         self.ls2 = scale(config)
 
-    def forward(self, x: Tensor, attend: Attend | None = None) -> Tensor:
-        x = x + self.ls1(self.attn(self.norm1(x), attend))  # (eq. 2)
+    def forward(self, x: Tensor, attend: Attend | None = None, wanted: slice = ALL) -> Tensor:
+        x = x[:, wanted] + self.ls1(self.attn(self.norm1(x), attend, wanted))  # (eq. 2)
         return x + self.ls2(self.mlp(self.norm2(x)))  # (eq. 3)
 
 
@@ -235,12 +238,20 @@ class VisionTransformer(nn.Module):
     ) -> Tensor:
         """Logits (B, classes) of pictures (B, C, H, W). `attend` does the attention of each layer.
 
-        `kept_patches` (B, K) numbers the patches that stay; the others never reach a block.
+        `kept_patches` (B, K) numbers the patches that stay; the others never reach a block. Of the
+        last block only those tokens are computed that the answer is taken from.
         """
         x = self.embed(images, kept_patches)  # (B, N, D)
-        for block in self.blocks:
-            x = block(x, attend)  # (B, N, D)
+        for block, wanted in self.layers():
+            x = block(x, attend, wanted)  # (B, N, D)
         return self.forward_head(x)
+
+    def layers(self) -> Iterator[tuple[Block, slice]]:
+        """The blocks, and whose results are wanted: all tokens', but of the last block only those that
+        the answer is taken from, which are the class (and distillation) token, or all for their mean."""
+        last = ALL if self.config.pool == "avg" else slice(0, 2 if self.config.distilled else 1)
+        for layer, block in enumerate(self.blocks, start=1):
+            yield block, ALL if layer < len(self.blocks) else last
 
     def embed(self, images: Tensor, kept_patches: Tensor | None = None) -> Tensor:
         """Patches, prefix tokens and positions: what enters the first block (B, N, D) (eq. 1)."""

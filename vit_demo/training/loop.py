@@ -42,6 +42,7 @@ from vit_demo.training.snapshots import FOLDER, moments, take_snapshot
 from vit_demo.training.teacher import Student, Teacher, token_loss
 from vit_demo.view import Preprocess
 
+FUSED_FROM = 64  # patches
 GROUP = 8  # so many pictures share one seed, and with it one draw of RandAugment and mixing
 
 
@@ -157,7 +158,7 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     model = first_model(config, start, train_set.class_names).to(group.device)
     sizes_to_grow(config, model)  # do they fit the patches?
     if group.device.type == "cpu":
-        written_out(model)
+        quickest_way_back(model, config)
     average = VisionTransformer(model.config).to(group.device)
     average.load_state_dict(model.state_dict())
     run = Run(config, group, train_set, test_set, preprocess, model, average,
@@ -198,10 +199,12 @@ def first_student(model: VisionTransformer, width: int, config: TrainConfig) -> 
         return Student(model, width)
 
 
-def written_out(model: VisionTransformer) -> VisionTransformer:
-    """With attention written out: on CPUs the way back through the fused one is slow."""
+def quickest_way_back(model: VisionTransformer, config: TrainConfig) -> VisionTransformer:
+    """Fused attention, or written out? On CPUs the gradient of the fused one is slow in half precision
+    and for few tokens."""
+    stay = math.prod(model.config.grid) * (1 - config.drop_patches)
     for block in model.blocks:
-        block.attn.fused = False
+        block.attn.fused = config.precision == "float32" and stay >= FUSED_FROM
     return model
 
 

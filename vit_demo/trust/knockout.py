@@ -108,11 +108,12 @@ def knockout_wall(
     changes = torch.empty(L, h)
     with torch.inference_mode():
         x = model.embed(explanation.pixels)
-    for layer, block in enumerate(model.blocks):
+    layers = list(model.layers())
+    for layer, (block, wanted) in enumerate(layers):
         with torch.inference_mode():
-            y = block(x.expand(h, -1, -1), each)  # (h, N, D)
-            for above in model.blocks[layer + 1 :]:
-                y = above(y)
+            y = block(x.expand(h, -1, -1), each, wanted)  # (h, N, D)
+            for above, wanted in layers[layer + 1 :]:
+                y = above(y, wanted=wanted)
             changes[layer] = model.forward_head(y).float().softmax(dim=-1)[:, index].cpu()
             x = block(x)
         report(progress, layer + 1, L)
