@@ -180,6 +180,24 @@ def strips(count: int) -> bytes:
     return corpus.tiff(tags, struct.pack("<I", 8) * count)
 
 
+def tiles(width: int, height: int, of: tuple[int, int], twice: bool = False) -> bytes:
+    """A black picture in tiles that all lie at one place; `twice`: their size is given twice."""
+    across, down = (-(-side // tile) for side, tile in zip((width, height), of, strict=True))
+    tile = corpus.zeros(of[0] * of[1])
+    count, start = across * down, 8 + 2 + 12 * (10 + 2 * twice) + 4
+    tags = [(256, 4, 1, width), (257, 4, 1, height), (258, 3, 1, 8), (259, 3, 1, 8)]
+    tags += [(262, 3, 1, 1), (277, 3, 1, 1), (322, 4, 1, of[0]), (323, 4, 1, of[1])]
+    tags += [(322, 4, 1, 16), (323, 4, 1, 16)] if twice else []
+    single = count == 1
+    tags += [(324, 4, count, start + 4 * count if single else start)]
+    tags += [(325, 4, count, len(tile) if single else start + 4 * count)]
+    entries = b"".join(struct.pack("<HHII", *tag) for tag in tags)
+    places = struct.pack("<I", start + 8 * count) * count + struct.pack("<I", len(tile)) * count
+    if single:
+        places = bytes(4)
+    return b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4) + places + tile
+
+
 def pieces(count: int) -> bytes:
     """A PNG whose pixels come between many empty pieces."""
     pixels = zlib.compress(bytes(101 * 100))
@@ -208,6 +226,18 @@ def test_pictures_in_too_many_pieces_are_refused(monkeypatch):
     monkeypatch.setattr(ImageFile.ImageFile, "load", None)  # those two before they are decoded
     assert "more metadata than pictures have" in refused(strips(100_000))
     assert "run-length BMP, which takes too long; save it as PNG" in refused(run_lengths(3_000))
+
+
+def test_tiles_that_are_mostly_outside_of_the_picture_are_counted(monkeypatch):
+    assert open_image(tiles(40, 40, (16, 16))).size == (40, 40)
+    monkeypatch.setattr(ImageFile.ImageFile, "load", None)  # before a pixel is decoded
+    assert "in whole tiles, has 2048.0 megapixels" in refused(tiles(1, 20_000, (100_000, 512)))
+
+
+def test_a_tag_that_stands_there_twice_is_refused(monkeypatch):
+    """Pillow would take the last one, and what decodes the tiles the first."""
+    monkeypatch.setattr(ImageFile.ImageFile, "load", None)
+    assert "more metadata than pictures have" in refused(tiles(16, 16, (4_000, 4_000), twice=True))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ limit is checked before a pixel is decoded. How a model wants to see the picture
 """
 
 import io
+import math
 import os
 import re
 import warnings
@@ -31,7 +32,8 @@ JPEG = b"\xff\xd8\xff"
 SIGNATURES = re.compile(
     rb"\xff\xd8\xff|\x89PNG\r\n|RIFF.{4}WEBP|GIF8[79]a|II[*+]\0|MM\0[*+]|BM", re.DOTALL
 )
-EXIF_ORIENTATION, ROWS_PER_STRIP, TILE_WIDTH, TILE_HEIGHT = 0x0112, 0x0116, 0x0142, 0x0143
+EXIF_ORIENTATION, BITS_PER_SAMPLE, ROWS_PER_STRIP = 0x0112, 0x0102, 0x0116
+TILE_WIDTH, TILE_HEIGHT = 0x0142, 0x0143
 TURNS = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_270 TRANSVERSE ROTATE_90"
 UPRIGHT = {i: Image.Transpose[turn] for i, turn in enumerate(TURNS.split(), start=2)}  # 1: no turn
 
@@ -134,16 +136,31 @@ class _Jpeg(JpegImagePlugin.JpegImageFile):
 
 
 class _Tiff(TiffImagePlugin.TiffImageFile):
-    """A TIFF whose tags are not too long. Pillow makes a list of all strips or tiles, and 20 MB can
-    name five million, all at one place: a gigabyte, and minutes to decode them."""
+    """A TIFF whose tags are not too long, and none stands there twice. Pillow makes a list of all
+    strips or tiles, and 20 MB can name five million, all at one place: a gigabyte, and minutes to decode
+    them. Of two equal tags Pillow takes one, and what decodes the pixels the other."""
 
     def _setup(self) -> None:
         tags = self.tag_v2
+        here = self.fp.tell()
+        if self._has_twins():
+            raise TooMuch
+        self.fp.seek(here)
         for tag, data in tags._tagdata.items():
             is_text = tags.tagtype[tag] in (TiffTags.BYTE, TiffTags.ASCII, TiffTags.UNDEFINED)
             if len(data) > MAX_TAG_BYTES and not is_text:
                 raise TooMuch
         super()._setup()
+
+    def _has_twins(self) -> bool:
+        """Does a tag stand twice in the directory?"""
+        big = self.tag_v2._bigtiff
+        self.fp.seek(self.tag_v2.offset)
+        count = self.tag_v2._unpack("Q" if big else "H", self.fp.read(8 if big else 2))[0]
+        size = 20 if big else 12
+        entries = self.fp.read(count * size)
+        names = [entries[i : i + 2] for i in range(0, len(entries), size)]
+        return len(names) != len(set(names))
 
 
 def _open(stream: _Metered, name: str, head: bytes) -> Image.Image:
@@ -159,8 +176,13 @@ def _open(stream: _Metered, name: str, head: bytes) -> Image.Image:
     if image.format == "TIFF":  # a tile is decoded whole, however small the picture is
         sides = [image.tag_v2.get(tag, 1) for tag in (TILE_WIDTH, TILE_HEIGHT)]
         _check_size(*sides, f"{name}, counted in whole tiles,")
+        tiles = math.ceil(image.width / sides[0]) * math.ceil(image.height / sides[1])
+        if tiles * sides[0] * sides[1] > 2 * MAX_PIXELS:
+            raise ImageError(_too_large(tiles * sides[0] * sides[1], f"{name}, in whole tiles,"))
         rows = image.tag_v2.get(ROWS_PER_STRIP, image.height)
-        extra = 4 * max(sides[0] * sides[1], image.width * min(rows, image.height))
+        depths = image.tag_v2.get(BITS_PER_SAMPLE, (8,))
+        bytes_each = max(4, sum(bits // 8 for bits in depths))
+        extra = bytes_each * max(sides[0] * sides[1], image.width * min(rows, image.height))
     elif image.format == "JPEG":
         start = stream.tell()
         passes = 1 + stream.read().count(b"\xff\xda")

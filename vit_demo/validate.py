@@ -23,6 +23,12 @@ def printable(text: str) -> str:
     return "".join(c if is_plain(c) else escaped(c) for c in text)
 
 
+def cell(text: str, instead: str = "'") -> str:
+    """A text that spreadsheets do not take for a formula. `instead` stands before one that looks so:
+    "./" before a file's name, which then still names the file."""
+    return instead + text if text.startswith(("=", "+", "-", "@")) else text
+
+
 def is_plain(character: str) -> bool:
     return character.isprintable() or unicodedata.category(character) == "Zs"  # wide spaces
 

@@ -105,8 +105,18 @@ def test_a_port_asked_for_is_not_exchanged(by):
 
 def test_a_port_in_the_environment_that_is_no_number(monkeypatch):
     monkeypatch.setenv("GRADIO_SERVER_PORT", "abc")
-    with pytest.raises(ValueError, match="GRADIO_SERVER_PORT is 'abc'; set it to a number"):
-        address(None, None)
+    for port in (None, 7861):
+        with pytest.raises(ValueError, match="GRADIO_SERVER_PORT is 'abc'; set it to a number"):
+            address(None, port)
+
+
+def test_gradio_does_not_read_the_environment_again(monkeypatch):
+    """An empty port, or an IPv6 name, it would stumble over."""
+    monkeypatch.setattr(launch, "free_port", lambda host, port, fixed: port)
+    monkeypatch.setenv("GRADIO_SERVER_PORT", "")
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "::1")
+    assert address(None, None) == ("[::1]", 7860)
+    assert not {"GRADIO_SERVER_PORT", "GRADIO_SERVER_NAME"} & set(os.environ)
 
 
 def test_an_ipv6_address_is_written_as_in_a_url(monkeypatch):

@@ -7,12 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 from support import corpus
+from support.hub import TOY, simulated_hub
 from support.patience import SECONDS, wait_until
 from support.sentences import plain
 
 from vit_demo.checkpoints import LONGEST_NAME
+from vit_demo.checkpoints import hub as hub_room
+from vit_demo.checkpoints.timm_models import supported_timm
 from vit_demo.checkpoints.weights import CheckpointError
 from vit_demo.explain import Classifier
+from vit_demo.ui import store
 from vit_demo.ui.store import Models, Server, size_of
 
 
@@ -149,5 +153,42 @@ def test_what_is_no_models_name_is_refused(name):
             server.models.get(name)
         assert plain(str(error.value))
         assert all(len(name) <= LONGEST_NAME for name in tried)  # others are not even looked up
+    finally:
+        server.close()
+
+
+def test_a_silent_hub_is_told_to_all_who_wait(monkeypatch, tmp_path):
+    """To 32, each waiting for another model: four are tried, and as soon as one of them has failed
+    (`HUB_SECONDS`), the others know."""
+    monkeypatch.setattr(hub_room, "HUB_SECONDS", 3)
+    monkeypatch.setattr(store, "parameter_count", lambda name: 1)  # to count takes a while
+    tried = []
+    download = hub_room.download
+    monkeypatch.setattr(hub_room, "download", lambda *of: tried.append(of) or download(*of))
+    names = [name for name in supported_timm() if "giant" not in name][:32]
+    assert len(names) == 32
+    server = Server()
+    try:
+        with simulated_hub(monkeypatch, tmp_path) as hub:
+            hub.fault = "mute"
+            jobs = [server.fetch(name) for name in names]
+            for name, job in zip(names, jobs, strict=True):
+                said = str(job.exception(timeout=60))
+                assert "hub cannot be reached" in said and name in said
+            assert len(tried) <= 4
+            hub.fault = "none"  # who asks again makes it try again
+            assert server.fetch(TOY).result(60).name == TOY
+    finally:
+        server.close()
+
+
+def test_a_model_that_is_too_large_is_not_downloaded(monkeypatch, tmp_path):
+    server = Server()
+    try:
+        with simulated_hub(monkeypatch, tmp_path) as hub:
+            monkeypatch.setattr(store, "system_memory", lambda: 2**20)
+            with pytest.raises(CheckpointError, match="too much for the memory here; choose"):
+                server.models.get(TOY)
+            assert not hub.gets
     finally:
         server.close()

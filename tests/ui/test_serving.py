@@ -128,7 +128,7 @@ def test_a_text_has_a_limit(server):
     body = json.dumps({"data": ["x" * 10 * MEGABYTE]}).encode()
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     status, text = send(server.address, "/gradio_api/call/classify", [body], headers)
-    assert status == 413 and "at most 2 MB" in json.loads(text)["detail"]
+    assert status == 413 and "at most 512 kB" in json.loads(text)["detail"]
 
 
 def test_old_uploads_are_removed(server):

@@ -1,8 +1,11 @@
 """One visitor cannot lock the others out."""
 
 import json
+import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -45,7 +48,7 @@ def join(client, site, number: int, session: object, **more) -> httpx.Response:
 
 
 def test_names_of_sessions_are_short(client, site):
-    for session in ("x" * 65, "x" * 1_000_000, "a b", "", ["x"], {"a": 1}, "é"):
+    for session in ("x" * 65, "x" * 400_000, "a b", "", ["x"], {"a": 1}, "é"):
         for path in ("queue/join", "component_server", "run/predict", "cancel"):
             body = {"session_hash": session, "fn_index": 0, "data": [], "event_id": "x"}
             found = client.post(f"{site.url}gradio_api/{path}", json=body)
@@ -56,7 +59,74 @@ def test_names_of_sessions_are_short(client, site):
         head = {"content-type": kind}
         found = client.post(f"{site.url}gradio_api/component_server", content=content, headers=head)
         assert found.status_code == 400
+    long = json.dumps({"session_hash": "x" * 1_000, "data": []})
+    for path in ("call/upload", "call/v2/upload", "run/upload"):  # it only ends as an upload does
+        assert client.post(f"{site.url}gradio_api/{path}", content=long).status_code == 400
+    for encoding in ("utf-16", "utf-16-le", "utf-32"):  # json reads them, too
+        found = client.post(f"{site.url}gradio_api/call/classify", content=long.encode(encoding))
+        assert found.status_code == 400, encoding
     assert not any(len(name) > 64 for name in site.demo.app.state_holder.session_data)
+
+
+def test_a_text_has_only_so_many_values(client, site):
+    """Two bytes of "[]," are fifty in memory, for as long as the question waits."""
+    for many, status in (("[]," * 20_001, 400), ("0," * 100, 200)):
+        body = f'{{"session_hash": "s", "data": [{many}0]}}'
+        head = {"content-type": "application/json"}
+        found = client.post(f"{site.url}gradio_api/call/classify", content=body, headers=head)
+        assert found.status_code == status
+
+
+def test_nobody_passes_by_the_queue(client, site):
+    for path in ("run/trust", "api/trust", "run/classify", "api/classify/"):
+        found = client.post(f"{site.url}gradio_api/{path}", json={"data": [], "session_hash": "s"})
+        assert found.status_code == 404 and "join the queue" in found.text, path
+
+
+def test_answers_that_nobody_fetches_are_few(client, site, monkeypatch):
+    monkeypatch.setattr(visitors, "MOST_UNFETCHED", 5)
+    codes = []
+    for _ in range(12):
+        body = {"session_hash": "deaf-one", "data": []}
+        codes.append(client.post(f"{site.url}gradio_api/call/classify", json=body).status_code)
+        wait_until(lambda: not len(site.demo._queue), "an empty queue")
+    assert codes[0] == 200 and codes[-1] == 503
+
+
+def test_no_table_of_all_events_is_made(site):
+    """Gradio would make it after each event, and look up to ten thousand back."""
+    assert len(site.demo._queue.event_analytics) <= 1
+
+
+def test_requests_that_gradio_stumbles_over_get_a_sentence(client, site, capfd):
+    requests = [
+        ("call/nope", {"data": []}),
+        ("call/v2/nope", {}),
+        ("call/%1b]0;x%07", {"data": []}),
+        ("queue/join", {"data": [], "fn_index": 99_999, "session_hash": "s"}),
+        (
+            "component_server",
+            {"component_id": 99_999, "fn_name": "x", "data": 1, "session_hash": "s"},
+        ),
+    ]
+    capfd.readouterr()
+    for path, body in requests:
+        found = client.post(f"{site.url}gradio_api/{path}", json=body)
+        assert found.status_code >= 400 and "Traceback" not in found.text, path
+    said = "".join(capfd.readouterr())
+    assert "Traceback" not in said and "\x1b" not in said, said
+
+
+def test_an_upload_that_is_broken_off_leaves_no_traceback(site, capfd):
+    capfd.readouterr()
+    where = urlsplit(site.url)
+    for _ in range(3):
+        with socket.create_connection((where.hostname, where.port)) as line:
+            line.sendall(b"POST /gradio_api/upload HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n"
+                         b"Content-Type: multipart/form-data; boundary=x\r\n\r\n--x\r\n")  # fmt: skip
+    assert httpx.get(site.url, timeout=60).status_code == 200
+    time.sleep(0.5)
+    assert "Traceback" not in "".join(capfd.readouterr())
 
 
 def test_a_session_has_so_many_questions(client, site, long_question):
@@ -117,7 +187,7 @@ def test_short_questions_do_not_hold_up_the_page(client, site, monkeypatch):
     with ThreadPoolExecutor(50) as pool:
         jobs = [pool.submit(ask, i) for i in range(50)]
         wait_until(lambda: sum(job.done() for job in jobs) == 5, "those who are too many")
-        assert client.get(site.url).status_code == 200
+        assert client.get(site.url, timeout=20).status_code == 200  # and not when `held` ends
         held.set()
         assert sorted(job.result(60) for job in jobs) == [200] * 45 + [429] * 5
     assert len(began) == 45

@@ -18,6 +18,7 @@ from vit_demo.checkpoints.weights import SUFFIXES, CheckpointError
 from vit_demo.embedded import embedded
 
 HUB_FILES = ("model.safetensors", "pytorch_model.bin", "open_clip_model.safetensors")
+UNREACHABLE = "the model hub cannot be reached"
 HUB_SECONDS = 5  # how long the hub may take to answer before we say that it does not
 STALL_SECONDS = 8  # how long a download may stand still
 CHUNK_BYTES = 128 * 2**10
@@ -104,17 +105,16 @@ def downloaded(name: str) -> tuple[int, int] | None:
 
 def download(repo: str, name: str) -> Path:
     """Fetch the weights, with a progress bar, or say in seconds that they cannot be had."""
-    silent = "the model hub cannot be reached"
     watched = DOWNLOADS[name] = Download(repo)
     try:
         path = watched.wait()
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         raise CheckpointError(
-            offline_message(name, "the disk is full" if full else silent)
+            offline_message(name, "the disk is full" if full else UNREACHABLE)
         ) from error
     except Exception as error:  # the hub's client has many kinds, by version and transport
-        raise CheckpointError(offline_message(name, silent)) from error
+        raise CheckpointError(offline_message(name, UNREACHABLE)) from error
     finally:
         DOWNLOADS.pop(name, None)
     if path is None:

@@ -26,7 +26,7 @@ from vit_demo.folders.batch import TOP, Question
 from vit_demo.folders.pictures import Pictures
 from vit_demo.map_settings import DIFFERENCES, SIGNED_MAPS
 from vit_demo.render import CRISP_SIDE
-from vit_demo.validate import printable
+from vit_demo.validate import cell, printable
 
 HERE = Path(__file__).parent
 COLUMNS = (
@@ -127,21 +127,16 @@ def write_report(
 
 def table_row(number: int, record: dict, labels: Sequence[str], maps: bool) -> list:
     if "error" in record:
-        return [cell(record["picture"]), *[""] * (len(COLUMNS) - 2), record["error"]]
+        return [cell(record["picture"], "./"), *[""] * (len(COLUMNS) - 2), record["error"]]
     truth, top = record.get("truth"), record["top"]
     judged = ["", "", ""]
     if truth is not None:
         right = int(top[0][0] == truth)
-        judged = [printable(labels[truth]), right, f"{record['truth_probability']:.6f}"]
-    answers = [text for index, p in top for text in (printable(labels[index]), f"{p:.6f}")]
+        judged = [cell(printable(labels[truth])), right, f"{record['truth_probability']:.6f}"]
+    answers = [text for index, p in top for text in (cell(printable(labels[index])), f"{p:.6f}")]
     answers += [""] * (2 * TOP - len(answers))
     where = map_file(number) if maps else ""
-    return [cell(record["picture"]), *judged, *answers, record["prefix"], where, ""]
-
-
-def cell(name: str) -> str:
-    """A name that spreadsheets do not take for a formula, and that still names the file."""
-    return f"./{name}" if name.startswith(("=", "+", "-", "@")) else name
+    return [cell(record["picture"], "./"), *judged, *answers, record["prefix"], where, ""]
 
 
 # report.html

@@ -44,7 +44,7 @@ from vit_demo.image import SUFFIXES, ImageError
 from vit_demo.trust import charts
 from vit_demo.trust.methods import METHODS, check_method
 from vit_demo.trust.removal import fill_of, order_of
-from vit_demo.validate import printable, whole
+from vit_demo.validate import cell, printable, whole
 
 SHARES = tuple(step / 10 for step in range(10))  # of the pixels removed: 0, 0.1 .. 0.9
 DIRECTIONS = ("positive", "negative")
@@ -284,7 +284,7 @@ def finish(out: Path, records: list[dict], methods: Sequence[str]) -> Result:
             for way in DIRECTIONS:
                 right = record["right"][name][way]
                 about = [
-                    printable(record["picture"]),
+                    cell(printable(record["picture"]), "./"),
                     record["truth"],
                     record["predicted"],
                     name,

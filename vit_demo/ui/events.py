@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import gradio as gr
 
-from vit_demo.checkpoints import CheckpointError, example_path
+from vit_demo.checkpoints import LONGEST_NAME, CheckpointError, example_path
 from vit_demo.image import ImageError
 from vit_demo.map_settings import FITS, settings_in_link
 from vit_demo.ui.guard import was_sent
@@ -78,7 +78,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         mine = wishes[request.session_hash] = time.time()
         while len(wishes) > MOST_SESSIONS:
             wishes.popitem(last=False)
-        model, kept = str(model or "").strip(), ready or default
+        model, kept = str(model or "").strip()[: LONGEST_NAME + 1], ready or default
         news, job = None, None
         if model in ("", ready):
             model = kept
@@ -115,6 +115,8 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         if not source:
             return nothing(ui, language)
         try:
+            if not server.is_here(ready):  # `load` makes models ready, and nobody else
+                raise CheckpointError(text["failed_model"].format(name=ready))
             kind = kind_of(server.models.get(ready))
             what, example, *_ = source.split(" ")
             if what == "example" and example not in EXAMPLES[kind]:
@@ -189,7 +191,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         "inputs": [ui.model, ui.ready, ui.language],
         "outputs": [ui.model, ui.ready, ui.knows],
         "concurrency_id": "load",
-        "concurrency_limit": 16,  # they wait for downloads
+        "concurrency_limit": 32,  # they wait for downloads
         "show_progress": "hidden",  # the line about the model says how far it is
         **quiet,
     }

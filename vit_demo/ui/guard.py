@@ -15,12 +15,15 @@ from typing import Any, NoReturn
 
 import gradio as gr
 from gradio.utils import get_upload_folder
+from starlette.requests import ClientDisconnect
 
 from vit_demo.ui.limits import answer
+from vit_demo.validate import printable
 
 ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 BLOCKED = re.compile(  # endpoints of Gradio's that this page has no use for
-    r"/(proxy=|process_recording|deep_link|vibe-|undo-vibe|dev/reload|stream/|monitoring)"
+    r"/(proxy=|process_recording|deep_link|vibe-|undo-vibe|dev/reload|stream/|monitoring"
+    r"|upload_progress)"
     r"|/file[=/]" + ADDRESS.pattern,
     re.IGNORECASE,
 )
@@ -97,6 +100,34 @@ class BlockedEndpoints:
             await self.app(scope, receive, send)
             return
         await answer(send, 403, "This is not for visitors; send pictures as files.")
+
+
+class OneSentence:
+    """ASGI middleware: a request that Gradio stumbles over gets a sentence, and the log gets one, too;
+    whoever hangs up in the middle gets nothing."""
+
+    def __init__(self, app: Callable):
+        self.app = app
+
+    async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
+        begun = False
+
+        async def noted(message: dict) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            if begun or scope["type"] != "http":
+                raise
+            what = f"{type(error).__name__}: {error}"
+            log.info("a request that does not fit: %s: %s", printable(scope["path"]), short(what))
+            log.debug("where", exc_info=True)
+            await answer(send, 500, "The request does not fit this page; reload it and try again.")
 
 
 class OwnHostOnly:

@@ -67,9 +67,14 @@ def address(host: str | None, port: int | None) -> tuple[str, int]:
     usual = "0.0.0.0" if os.environ.get("SYSTEM") == "spaces" else "127.0.0.1"
     host = host or os.environ.get("GRADIO_SERVER_NAME") or usual
     host = host.strip("[]")
-    given = port if port is not None else os.environ.get("GRADIO_SERVER_PORT")
-    if isinstance(given, str) and given and not given.isdecimal():
-        raise ValueError(f"GRADIO_SERVER_PORT is {given!r:.40}; set it to a number, such as 7860.")
+    from_environment = os.environ.get("GRADIO_SERVER_PORT")
+    if from_environment and not from_environment.isdecimal():
+        raise ValueError(
+            f"GRADIO_SERVER_PORT is {from_environment!r:.40}; set it to a number, such as 7860."
+        )
+    for name in ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT"):  # Gradio stumbles over some values
+        os.environ.pop(name, None)
+    given = port if port is not None else from_environment
     port = free_port(host, int(given or FIRST_PORT), fixed=bool(given))
     return (f"[{host}]" if ":" in host else host), port  # an IPv6 address, as in a URL
 

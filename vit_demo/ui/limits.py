@@ -7,8 +7,12 @@ of any length.
 import json
 from collections.abc import Callable
 
+from gradio.route_utils import API_PREFIX
+
 FILE_BYTES = 20 * 2**20  # one picture
-TEXT_BYTES = 2 * 2**20  # everything that is not an upload: settings, names, a drawing
+TEXT_BYTES = 2**19  # everything that is not an upload: settings, names, a drawing
+MOST_VALUES = 20_000  # in such a text: each takes some fifty bytes of memory
+MOST_FILES = 16  # in one upload
 ENCODED_BYTES = FILE_BYTES * 4 // 3 + 2**16  # one picture as base64, and words around it
 MOST_SESSIONS = 200  # that Gradio remembers; each takes 0.14 MB, and every call may be a new one
 MOST_THREADS = 64  # for what visitors ask; the page itself is served by others
@@ -17,6 +21,11 @@ MOST_WAITING = 100  # requests in the queue; the next one is refused with a mess
 
 class TooMuch(Exception):
     pass
+
+
+def is_upload(path: str) -> bool:
+    """Are these files? The only requests that may be long, and that name no session."""
+    return path.rstrip("/").endswith(API_PREFIX + "/upload") and path.count(API_PREFIX) == 1
 
 
 class BodyLimit:
@@ -30,15 +39,18 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        if is_upload(scope["path"]):  # Gradio would keep its number for ever
+            scope = scope | {"query_string": b""}
         most = self.most(scope["path"])
         claimed = dict(scope["headers"]).get(b"content-length", b"0")
-        came, begun = 0, False
+        came, files, begun = 0, 0, False
 
         async def counted() -> dict:
-            nonlocal came
+            nonlocal came, files
             message = await receive()
             came += len(message.get("body", b""))
-            if came > most:
+            files += message.get("body", b"").count(b"filename=")
+            if came > most or files > MOST_FILES:
                 raise TooMuch
             return message
 
@@ -54,11 +66,12 @@ class BodyLimit:
         except TooMuch:
             if begun:
                 raise
-            text = f"That is too large; send at most {most // 2**20} MB at once."
+            size = f"{most // 2**20} MB" if most >= 2**20 else f"{most // 2**10} kB"
+            text = f"That is too large; send at most {size} and {MOST_FILES} files at once."
             await answer(send, 413, text)
 
     def most(self, path: str) -> int:
-        if path.rstrip("/").endswith("/upload"):
+        if is_upload(path):
             return FILE_BYTES + 2**16
         return ENCODED_BYTES if self.tools and f"/{self.tools}" in f"{path}/" else TEXT_BYTES
 

@@ -5,6 +5,7 @@ a server on which many threads have opened a large picture once would look as la
 """
 
 import ctypes
+import os
 
 try:
     trim = ctypes.CDLL(None).malloc_trim
@@ -15,3 +16,11 @@ except (AttributeError, OSError, TypeError):  # not glibc
 def give_back() -> None:
     if trim:
         trim(0)
+
+
+def system_memory() -> float:
+    """Bytes of memory that this computer has; without a number where it does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):  # not POSIX
+        return float("inf")

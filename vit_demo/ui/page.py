@@ -79,6 +79,6 @@ def build(server: Server, default: str) -> gr.Blocks:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
         add_api(server, default)
-    demo.queue(max_size=MOST_WAITING)
+    demo.queue(max_size=MOST_WAITING, api_open=False)  # False: nobody passes by the queue
     limit_queue(demo._queue)
     return demo

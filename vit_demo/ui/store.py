@@ -7,15 +7,16 @@ until newer ones need the room. Loaded models are kept the same way: the last fe
 import atexit
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
 import shutil
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
@@ -23,12 +24,13 @@ from weakref import ref
 
 from vit_demo import export
 from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError, embedded
-from vit_demo.checkpoints.hub import is_on_disk
+from vit_demo.checkpoints.hub import UNREACHABLE, is_on_disk, offline_message
+from vit_demo.checkpoints.timm_models import parameter_count, supported_timm
 from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.map_settings import MapSettings, settings_from
 from vit_demo.ui.explorer import standalone_html
 from vit_demo.ui.folder import Folder
-from vit_demo.ui.memory import give_back
+from vit_demo.ui.memory import give_back, system_memory
 from vit_demo.ui.payload import payload
 from vit_demo.ui.runner import GPU_COPIES, ZERO_GPU, Runner
 
@@ -202,6 +204,7 @@ class Server:
         self.runner = Runner()
         self.folder = Folder()
         self.store = Store(self.folder.pictures)
+        self.silent = -math.inf  # when the hub could not be reached
         self.models = Models(self.load, let_go=self.store.drop_all_of)
         atexit.register(self.close)
 
@@ -219,6 +222,30 @@ class Server:
             )
         else:
             how = {"name": name}
+        if not self.is_here(name):
+            return self.download(name)
+        return self.loaded(how)
+
+    def download(self, name: str) -> Classifier:
+        """A model from the hub: a few at a time, and none that has no room here. Once the hub cannot be
+        reached, all who wait are told."""
+        began = time.monotonic()
+        size = 4 * parameter_count(name) if name in supported_timm() else 0
+        if 2 * size > system_memory():  # a file is read, and a model made of it
+            raise CheckpointError(
+                f"{name} takes {size / 1e9:.1f} GB, too much for the memory here; choose a smaller model."
+            )
+        with DOWNLOADING:
+            if self.silent > began:
+                raise CheckpointError(offline_message(name, UNREACHABLE))
+            try:
+                return self.loaded({"name": name})
+            except CheckpointError as error:
+                if UNREACHABLE in str(error):
+                    self.silent = time.monotonic()
+                raise
+
+    def loaded(self, how: dict) -> Classifier:
         if not ZERO_GPU:
             return load(**how, device=self.device)
         classifier = load(**how, device="cpu")
@@ -237,8 +264,7 @@ class Server:
 
         def work() -> None:
             try:
-                with nullcontext() if self.is_here(name) else DOWNLOADING:
-                    job.set_result(self.models.get(name))
+                job.set_result(self.models.get(name))
             except BaseException as error:  # noqa: BLE001 (for whoever waits)
                 job.set_exception(error)
 

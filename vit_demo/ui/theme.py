@@ -6,7 +6,7 @@ import gradio as gr
 from starlette.middleware import Middleware
 
 from vit_demo.embedded import ASSETS
-from vit_demo.ui.guard import BlockedEndpoints, OwnHostOnly
+from vit_demo.ui.guard import BlockedEndpoints, OneSentence, OwnHostOnly
 from vit_demo.ui.layout import TABS
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, MOST_THREADS, BodyLimit
 from vit_demo.ui.mcp import PATH as MCP_PATH
@@ -30,6 +30,7 @@ def launch_options(mcp: bool = False) -> dict:
             "routes": [module_route()],
             "middleware": [
                 Middleware(OwnHostOnly),
+                Middleware(OneSentence),
                 Middleware(BlockedEndpoints),
                 limit,
                 Middleware(Visitors),

@@ -6,6 +6,7 @@ text for a session's name and keeps it, and answers questions whose answer nobod
 
 import json
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,12 +15,14 @@ from urllib.parse import parse_qs
 
 from gradio.queueing import Queue
 
-from vit_demo.ui.limits import answer
+from vit_demo.ui.limits import MOST_VALUES, answer, is_upload
 
 SESSION = re.compile(r"[\w-]{1,64}", re.ASCII)
+SHORT = re.compile(r"/component_server/?$|/(run|api)/[^/]*/?$")  # questions that have no queue
 STREAM = re.compile(r"/queue/data$|/call/.+/(?P<event>[\w-]+)$")  # where answers are fetched
 MOST_OF_SESSION = 10  # questions in the queue
 MOST_OF_ADDRESS = 50
+MOST_UNFETCHED = 200  # messages about answers, which nobody has fetched
 MOST_AT_ONCE = 32  # short questions of one address, which have no queue
 UNHEARD_SECONDS = 30.0  # so long a question may wait without anybody who waits for the answer
 
@@ -40,7 +43,7 @@ class Visitors:
             sessions = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [])
             with counted(listening, stream["event"] or "".join(sessions)[:64]):
                 await self.app(scope, receive, send)
-        elif scope["method"] == "POST" and not scope["path"].rstrip("/").endswith("/upload"):
+        elif scope["method"] == "POST" and not is_upload(scope["path"]):
             await self.ask(scope, receive, send)
         else:
             await self.app(scope, receive, send)
@@ -51,11 +54,12 @@ class Visitors:
             messages.append(await receive())
             body += messages[-1].get("body", b"")
         kind = dict(scope["headers"]).get(b"content-type", b"")
-        if b"form" in kind or not SESSION.fullmatch(session_in(body)):
+        odd = b"form" in kind or not readable(body) or not SESSION.fullmatch(session_in(body))
+        if odd:
             await answer(send, 400, "The request does not fit this page; reload it and try again.")
             return
         address = (scope["client"] or [""])[0]
-        if not scope["path"].rstrip("/").endswith("/component_server"):
+        if not SHORT.search(scope["path"]):
             address = None
         elif self.asking[address] >= MOST_AT_ONCE:
             await answer(send, 429, "Too many questions at once; wait for their answers.")
@@ -80,6 +84,11 @@ def counted(counter: Counter, name: str | None) -> Iterator[None]:
             del counter[name]
 
 
+def readable(body: bytes) -> bool:
+    """Is it JSON in UTF-8 (others have zero bytes), with no more values than a page has?"""
+    return b"\0" not in body and sum(map(body.count, (b",", b"[", b"{"))) <= MOST_VALUES
+
+
 def session_in(body: bytes) -> str:
     """The session that a request names, or "none"."""
     if b"session" not in body and b"\\u" not in body:
@@ -92,8 +101,10 @@ def session_in(body: bytes) -> str:
 
 
 def limit_queue(queue: Queue) -> None:
-    """Let nobody fill the queue alone, or with questions whose answers nobody waits for."""
+    """Let nobody fill the queue alone, or with questions whose answers nobody waits for. And no table
+    of all events so far is made after each: nobody looks at it, and it takes longer and longer."""
     push = queue.push
+    queue.ANALYTICS_MAX_EVENTS, queue.ANAYLTICS_CACHE_FREQUENCY = 1, sys.maxsize  # so it is spelt
 
     async def limited(body, request, username) -> tuple:
         await drop_unheard(queue)
@@ -102,6 +113,9 @@ def limit_queue(queue: Queue) -> None:
         address = sum(address_of(event.request) == address_of(request) for event in waiting)
         if session >= MOST_OF_SESSION or address >= min(MOST_OF_ADDRESS, queue.max_size):
             return False, "Queue is full. Many questions of yours are waiting.", "queue_full"
+        unfetched = queue.pending_messages_per_session.get(body.session_hash)
+        if unfetched is not None and unfetched.qsize() > MOST_UNFETCHED:
+            return False, "Queue is full. Fetch the answers to your questions first.", "queue_full"
         return await push(body=body, request=request, username=username)
 
     queue.push = limited
