@@ -3,7 +3,7 @@
 // tab Explore.
 
 import { choice, el, range, select } from "../explorer/elements.js";
-import { isClass, isOne, SCHEMA } from "../explorer/state.js";
+import { fusionsOf, isClass, isOne, SCHEMA } from "../explorer/state.js";
 import { savePng } from "../explorer/takeaway.js";
 import { mountChooser } from "../page/chooser.js";
 import { matching } from "./pairs.js";
@@ -179,7 +179,7 @@ export function syncControls(compare) {
     input.checked = input.value === (off ? "class" : state.map);
     if (input.value === "class") input.disabled = !data.classes;
   }
-  const fused = SCHEMA.fusions.map((how) => [how, t(`heads_${how}`)]);
+  const fused = fusionsOf(state).map((how) => [how, t(`heads_${how}`)]);
   const single =
     state.map === "rollout"
       ? []
