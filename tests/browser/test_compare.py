@@ -23,7 +23,8 @@ from support.page import (
 )
 
 from vit_demo.compare import compare, matching_patch
-from vit_demo.map_settings import settings_from
+from vit_demo.map_settings import FUSIONS, settings_from
+from vit_demo.ui.compare import texts
 from vit_demo.ui.html import EXAMPLES
 
 TAB = "document.querySelector('#compare .cmp')"
@@ -135,6 +136,34 @@ def test_two_pictures_in_one_model(arrive, site, tmp_path):
     until_ready(page, before)
     assert_comparison(page, site)
     assert pressed.get_attribute("data-second") == EXAMPLES["photo"][2]
+
+
+def test_controls_and_names_say_what_is_shown(arrive):
+    """A head's rollout: all heads would be another map. What is special is named, and so are labels."""
+    page = arrive("?tab=compare&map=head_rollout&layer=2&head=1&part=whole&lang=ko")
+    until_ready(page)
+    heads, what = page.locator("#cmp-head option"), page.locator(".cmp-what")
+    values = [option.get_attribute("value") for option in heads.all()]
+    assert values[:3] == ["max", "min", "0"]
+    text = texts()["ko"]
+    for part, said in (("special", True), ("whole", False)):
+        page.evaluate(f"{EXPLORER}.explorer.set({{ part: '{part}' }})")
+        until_state(page, f"s.part === '{part}'")
+        next_frames(page)
+        for side in (0, 1):
+            assert (text["part_special"] in what.nth(side).inner_text()) == said
+        assert (heads.first.get_attribute("value") == "0") == said
+    page.evaluate(f"{EXPLORER}.explorer.set({{ map: 'rollout' }})")
+    until_state(page, "s.map === 'rollout'")
+    next_frames(page)
+    assert [option.get_attribute("value") for option in heads.all()] == list(FUSIONS)
+    page.click(".cmp-labels button >> nth=0")
+    until_state(page, "s.map === 'contribution'")
+    until_ready(page)
+    name = page.locator(".cmp-labels button").first.inner_text()
+    for side in (0, 1):
+        assert what.nth(side).inner_text() == f"{text['contribution']} · {name.strip()}"
+    assert not name.isascii()
 
 
 def test_two_models_on_one_picture(arrive, site, shared):

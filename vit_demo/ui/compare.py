@@ -31,7 +31,7 @@ BORROWED = (
     *("map", "head", "method", "layer", *PLAIN_MAPS, "class", *CLASS_MAPS, "random"),
     *(f"heads_{fusion}" for fusion in FUSIONS),
     *("to_head", "layer_all", "layer_of", "back_class", "patch", "points", "png", "tip_patch"),
-    "picture_label",
+    *("picture_label", "part_special"),
 )
 log = logging.getLogger("vit_demo")
 
