@@ -159,11 +159,12 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
 def search_html(count: int, language: str) -> str:
     """A field that finds any label of the model; `page/search.js` fills its list."""
     text = words(language)
-    label, none = escape(text["search_all"].format(count=count)), escape(text["search_none"])
+    label = escape(text["search_all"].format(count=count))
+    none, lost = escape(text["search_none"]), escape(text["lost"])
     return (
         f'<div class="search"><input type="text" role="combobox" aria-expanded="false" '
         f'aria-controls="found" aria-autocomplete="list" autocomplete="off" spellcheck="false" '
-        f'aria-label="{label}" placeholder="{label}" data-none="{none}">'
+        f'aria-label="{label}" placeholder="{label}" data-none="{none}" data-lost="{lost}">'
         f'<ul id="found" role="listbox" aria-label="{escape(text["search"])}" hidden></ul>'
         f'<p role="status"></p></div>'
     )
@@ -190,7 +191,8 @@ def model_html(classifier: Classifier, language: str) -> str:
     return (
         f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} '
         f"{shape}</p>"
-        f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" hidden></div>'
+        f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" '
+        f'data-lost="{escape(text["lost"])}" hidden></div>'
         f'<div class="offer" hidden><button type="button"></button><p class="reason"></p></div>'
         f'<div class="news" role="status"></div>'
     )
@@ -225,6 +227,12 @@ def image_of(shown: dict) -> str:
 
 def attribute(data: dict) -> str:
     return escape(json.dumps(data, ensure_ascii=False), quote=True)
+
+
+def chooser_words(language: str) -> dict[str, str]:
+    """What a chooser of models says."""
+    text, keys = words(language), ("label", "search", "none", "many", "more")
+    return {key: text[f"models_{key}"] for key in keys} | {"lost": text["lost"]}
 
 
 def link_html(language: str) -> str:
