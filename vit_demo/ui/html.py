@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import cache, partial
 from html import escape
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import gradio as gr
@@ -208,7 +209,8 @@ def take_html(shown: dict | None, language: str) -> str:
     )
     data = {key: shown.get(key) for key in ("id", "model", "example", "fit")}
     data["image"] = image_of(shown)
-    command = f"vit-demo explain {data['image']} --model {shown.get('model', DEFAULT)} --out maps"
+    image, model = quote(data["image"]), quote(shown.get("model", DEFAULT))
+    command = f"vit-demo explain {image} --model {model} --out maps"
     notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed", "still")}
     return (
         f"<h2>{escape(text['take_title'])}</h2><p>{escape(text['take'])}</p>"
@@ -219,9 +221,11 @@ def take_html(shown: dict | None, language: str) -> str:
 
 
 def image_of(shown: dict) -> str:
-    """The file of the picture, as its owner calls it: in a checkout, or in the visitor's own folder."""
+    """The file of the picture, as its owner calls it: an example from where the page was started, in a
+    checkout "assets/examples/..."; an upload in the visitor's own folder."""
     if shown.get("example"):
-        return f"assets/examples/{example_path(shown['example']).name}"
+        path, here = example_path(shown["example"]), Path.cwd()
+        return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
     return Path(shown["upload"]).name if shown.get("upload") else "picture.png"
 
 
