@@ -250,3 +250,7 @@ def test_wrong_questions_say_what_is_possible(picture, question, words):
 def test_an_unknown_device_is_named():
     with pytest.raises(ValueError, match="auto, cpu, cuda or mps"):
         vit_demo.explain.choose_device("toaster")
+
+
+def test_without_a_name_it_is_the_embedded_model_of_photographs():
+    assert vit_demo.load(device="cpu").name == "vit-photos"

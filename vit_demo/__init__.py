@@ -1,6 +1,6 @@
 """See how a Vision Transformer looks at a picture.
 
-classifier = vit_demo.load("vit-photos")
+classifier = vit_demo.load()
 explanation = classifier.explain("cat.jpg")
 """
 

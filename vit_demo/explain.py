@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from vit_demo import attention
-from vit_demo.checkpoints import Checkpoint, load_checkpoint
+from vit_demo.checkpoints import DEFAULT, Checkpoint, load_checkpoint
 from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, attention_gradient_maps, contributions
 from vit_demo.distributed import choose_device
 from vit_demo.image import open_image
@@ -398,13 +398,14 @@ class Explanation:
 
 
 def load(
-    name: str,
+    name: str = DEFAULT,
     *,
     arch: str | None = None,
     labels: str | None = None,
     device: str = "auto",
 ) -> Classifier:
-    """A classifier by its name: embedded, a timm name, or a path to .safetensors or .pth.
+    """A classifier by its name: embedded, a timm name, or a path to .safetensors or .pth. Without a name
+    it is the embedded model of photographs.
 
     `arch` is the timm architecture of a file that does not describe itself; `labels` a text file
     with one label a line.

@@ -13,6 +13,7 @@ from support.page import (
     PHONE,
     SECONDS,
     WIDE,
+    after_new_result,
     choose_example,
     next_frames,
     open_tab,
@@ -20,10 +21,13 @@ from support.page import (
     shown_id,
     state,
     until_state,
+    upload,
 )
 
 from vit_demo.compare import compare, matching_patch
-from vit_demo.map_settings import settings_from
+from vit_demo.map_settings import FUSIONS, settings_from
+from vit_demo.ui import payload
+from vit_demo.ui.compare import texts
 from vit_demo.ui.html import EXAMPLES
 
 TAB = "document.querySelector('#compare .cmp')"
@@ -43,7 +47,7 @@ def both(page, site):
     return [site.server.store.get(id) for id in (shown_id(page), second_id(page))]
 
 
-def assert_comparison(page, site) -> None:
+def assert_comparison(page, site, precision: float = 2e-3) -> None:
     """What the browser computed is what the library says for the same settings."""
     until_ready(page)
     expected = compare(*both(page, site), settings_from(state(page)))
@@ -57,7 +61,7 @@ def assert_comparison(page, site) -> None:
     assert views["seen"] == expected.seen.flatten().tolist()
     # Codes are 8 bits of a row's largest value: of a column, where one asks who looks here, of up to 1.
     to = state(page)["direction"] == "to"
-    atol = 1 / 510 if to else 2e-3 * float(expected.maps.abs().max())
+    atol = 1 / 510 if to else precision * float(expected.maps.abs().max())
     np.testing.assert_allclose(views["difference"], expected.difference.flatten(), atol=atol)
     assert views["correlation"] == pytest.approx(expected.correlation, abs=0.02)
     theirs = views["states"][1]
@@ -137,6 +141,34 @@ def test_two_pictures_in_one_model(arrive, site, tmp_path):
     assert pressed.get_attribute("data-second") == EXAMPLES["photo"][2]
 
 
+def test_controls_and_names_say_what_is_shown(arrive):
+    """A head's rollout: all heads would be another map. What is special is named, and so are labels."""
+    page = arrive("?tab=compare&map=head_rollout&layer=2&head=1&part=whole&lang=ko")
+    until_ready(page)
+    heads, what = page.locator("#cmp-head option"), page.locator(".cmp-what")
+    values = [option.get_attribute("value") for option in heads.all()]
+    assert values[:3] == ["max", "min", "0"]
+    text = texts()["ko"]
+    for part, said in (("special", True), ("whole", False)):
+        page.evaluate(f"{EXPLORER}.explorer.set({{ part: '{part}' }})")
+        until_state(page, f"s.part === '{part}'")
+        next_frames(page)
+        for side in (0, 1):
+            assert (text["part_special"] in what.nth(side).inner_text()) == said
+        assert (heads.first.get_attribute("value") == "0") == said
+    page.evaluate(f"{EXPLORER}.explorer.set({{ map: 'rollout' }})")
+    until_state(page, "s.map === 'rollout'")
+    next_frames(page)
+    assert [option.get_attribute("value") for option in heads.all()] == list(FUSIONS)
+    page.click(".cmp-labels button >> nth=0")
+    until_state(page, "s.map === 'contribution'")
+    until_ready(page)
+    name = page.locator(".cmp-labels button").first.inner_text()
+    for side in (0, 1):
+        assert what.nth(side).inner_text() == f"{text['contribution']} · {name.strip()}"
+    assert not name.isascii()
+
+
 def test_two_models_on_one_picture(arrive, site, shared):
     """Every map; a patch pointed at is marked on the other side, and nobody is asked; one chosen on the
     second side asks on both; labels go by name."""
@@ -180,6 +212,34 @@ def test_two_models_on_one_picture(arrive, site, shared):
     assert second.labels[label].startswith("koala")
     assert first.labels[state(page)["label"]] == "koala"
     assert serious_axe_violations(page) == []
+
+
+def test_lean_data_give_the_same_comparison(arrive, site, monkeypatch, tmp_path):
+    """Large models: what a map needs is fetched, for both sides. The pictures are new to the server."""
+    page = arrive("?tab=compare")
+    until_ready(page)
+    monkeypatch.setattr(payload, "FULL_LIMIT", 0)
+    for seed, name in enumerate(("first.png", "second.png")):
+        noise(seed).save(tmp_path / name)
+    after_new_result(page, lambda: upload(page, tmp_path / "first.png"))
+    until_ready(page)
+    before = second_id(page)
+    page.set_input_files(".cmp-file", str(tmp_path / "second.png"))
+    until_ready(page, before)
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data or ""))
+    for setting in (
+        {"map": "head_rollout", "layer": 2, "head": 1, "part": "whole", "query": [5, 6]},
+        {"map": "attention", "layer": 4, "head": 2, "query": [3, 4]},
+        {"map": "head_rollout", "layer": 3, "head": 0, "part": "special", "query": None},
+        {"map": "rollout", "head": "max"},
+    ):
+        page.evaluate(f"{EXPLORER}.explorer.set({json.dumps(setting)})")
+        next_frames(page)
+        assert_comparison(page, site, precision=0.01)  # what is special is less than what was coded
+        assert setting.items() <= state(page).items()
+    for id in (shown_id(page), second_id(page)):
+        assert sum(id in body for body in asked) >= 3  # a patch, another one, the strongest heads
 
 
 def test_a_second_model_and_what_it_lacks(arrive, site):

@@ -120,6 +120,17 @@ def test_when_mounted_waits_for_a_component(given):
     given.wait_for_function("window.late === 'late'")
 
 
+def test_gradio_speaks_the_language_of_the_page(given):
+    """Its footer is in English, in Korean, and in English again."""
+    footer = "document.querySelector('footer').textContent"
+    english, korean = given.evaluate(footer), f"/[가-힣]/.test({footer})"
+    assert not given.evaluate(korean)
+    given.evaluate("seams.speakGradio('ko')")
+    given.wait_for_function(korean)
+    given.evaluate("seams.speakGradio('en')")
+    given.wait_for_function(f"(english) => {footer} === english", arg=english)
+
+
 # The inner structure of the page
 
 

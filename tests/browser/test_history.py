@@ -5,6 +5,7 @@ from support.page import (
     EXPLORER,
     after_new_result,
     choose_example,
+    choose_model,
     label_names,
     open_tab,
     state,
@@ -63,6 +64,38 @@ def test_back_and_forward_walk_through_pictures_and_tabs(arrive):
     page.go_forward()
     page.wait_for_selector("#panel-trust")
     until_address(page, "tab=trust", "example=espresso")
+
+
+def test_back_and_forward_bring_model_and_settings(arrive):
+    page = arrive("?model=many&example=camel")
+    page.evaluate(
+        f"{EXPLORER}.explorer.set({{ map: 'attention', layer: 1, head: 2, query: [1, 2] }})"
+    )
+    until_address(page, "model=many", "map=attention", "query=1%2C2")
+    before, labels = state(page), label_names(page)
+    open_tab(page, "trust")
+    until_address(page, "tab=trust")
+    page.evaluate(f"{EXPLORER}.explorer.set({{ map: 'rollout', layer: 0, query: null }})")
+    until_address(page, "map=rollout", "layer=0")
+    there = state(page)
+    after_new_result(page, lambda: choose_model(page, "digits"))
+    until_address(page, "model=vit-mnist")
+    page.go_back()  # the model, as it was left
+    until_address(page, "model=many", "tab=trust")
+    until_shown(page, "camel")
+    until_state(page, "s.layer === 0")
+    assert state(page) == there and label_names(page) == labels
+    assert page.locator("#model input").input_value() == "many"
+    page.go_back()  # the tab, with the settings of then
+    page.wait_for_selector("#panel-explore")
+    until_state(page, "s.map === 'attention'")
+    assert state(page) == before and label_names(page) == labels
+    page.go_forward()
+    until_state(page, "s.map === 'rollout'")
+    assert state(page) == there
+    page.go_forward()
+    until_address(page, "model=vit-mnist")
+    page.wait_for_selector("#knows .line[data-model=vit-mnist]")
 
 
 def test_a_setting_is_no_step_of_its_own(arrive):

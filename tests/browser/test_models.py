@@ -246,10 +246,14 @@ def test_a_hub_that_fails_is_told_once_and_in_one_place(arrive, toy_hub, monkeyp
     monkeypatch.setattr("vit_demo.checkpoints.hub.STALL_SECONDS", 3)
     toy_hub.fault = fault
     page = arrive()
-    before = title(page)
+    before, place = title(page), "document.querySelector('#answer').getBoundingClientRect().y"
+    page.wait_for_selector("#knows .offer button:not(:empty)")
+    page.evaluate("scrollTo(0, 0)")
+    at = page.evaluate(place)
     page.fill("#model input", TOY)
     page.keyboard.press("Enter")
     page.wait_for_selector("#knows .news.failed")
+    assert page.evaluate(place) == at  # it moves nothing
     words = page.locator(NEWS).inner_text()
     assert (
         words
@@ -261,6 +265,24 @@ def test_a_hub_that_fails_is_told_once_and_in_one_place(arrive, toy_hub, monkeyp
     page.wait_for_selector("#knows .news.failed")
     after_new_result(page, lambda: choose_model(page, "digits"))  # another model does
     assert page.locator(NEWS).count() == 0
+
+
+def test_news_moves_nothing_where_no_offer_stood(arrive, monkeypatch, deit_tiny, shared):
+    no_hub(monkeypatch)
+    monkeypatch.setenv("VIT_DEMO_WEIGHTS", str(shared / "weights"))
+    page = arrive(f"?model={DEIT}")
+    assert page.locator("#knows .offer").is_hidden()
+    place = "['fit', 'answer'].map((id) => document.getElementById(id).getBoundingClientRect().y)"
+    page.evaluate("scrollTo(0, 0)")
+    at = page.evaluate(place)
+    page.fill("#model input", "vit_tiny_patch16_384.augreg_in21k_ft_in1k")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#knows .news.failed")
+    assert page.evaluate(place) == at
+    parts = ("#strip button >> nth=0", "#knows .news", "#fit")
+    strip, news, fit = (page.locator(part).bounding_box() for part in parts)
+    assert strip["y"] + strip["height"] <= news["y"]  # and it covers only the line
+    assert news["y"] + news["height"] <= fit["y"]
 
 
 def test_link_to_a_model_that_cannot_be_had(arrive, monkeypatch):

@@ -309,6 +309,10 @@ def test_bad_files_are_answered_in_words_once_in_one_place(arrive, tmp_path):
     page.wait_for_selector("#message .notice:has-text('not a picture')")
     choose_example(page, "espresso")
     assert not page.locator("#message .notice").is_visible()  # it is over
+    upload(page, tmp_path / "large.png")  # refused in the browser: the server hears nothing of it
+    page.wait_for_selector("#message .notice:has-text('at most 20 MB')")
+    page.click("[data-example=espresso]")  # the same one again
+    page.wait_for_selector("#message .notice", state="hidden")
 
 
 def test_an_upload_that_does_not_arrive_is_said(arrive, tmp_path, site, browser):

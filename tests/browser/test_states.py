@@ -81,7 +81,7 @@ def test_a_failure_has_a_look_and_one_sentence(arrive, site, monkeypatch):
         page.wait_for_selector("#message .notice:has-text('Something went wrong in step 1')")
     assert page.get_by_text("Something went wrong").count() == 1
     assert shown_id(page) == before and opacity(page, "#answer") > 0.5
-    choose_example(page, "espresso")
+    choose_example(page, "camel")  # the same one again
     assert page.evaluate(LOOK) == "done"
     assert not page.locator("#message .notice").is_visible()
 
@@ -96,6 +96,17 @@ def test_a_server_that_has_stopped_is_said_in_a_sentence(tmp_path, browser):
         page.wait_for_selector("ol.answer li:nth-child(2)")
     finally:
         app.stop()
+    lost = "The server does not answer"
+    page.fill("#model input", "deit")
+    page.wait_for_selector(f"#model .list p:has-text('{lost}')")
+    page.keyboard.press("Enter")  # it does not say that there is no such model
+    page.wait_for_selector(f"#model .list p:has-text('{lost}')")
+    page.keyboard.press("Escape")
+    page.fill("#answer .search input", "cat")
+    page.wait_for_selector(f"#answer .search p:has-text('{lost}')")
+    page.click("#knows .all")
+    page.wait_for_selector(f"#things p:has-text('{lost}')")
+    page.keyboard.press("Escape")
     page.click("ol.answer li:nth-child(2) .ask")  # a short question
     page.wait_for_selector("#explorer .vx-say:has-text('The server did not answer')")
     page.click("[data-example=camel]")

@@ -61,6 +61,25 @@ def test_every_file_to_take_away_is_what_is_shown(arrive, deit_tiny, tmp_path, v
     assert (saved["layer"], saved["head"], saved["query"]) == (5, 1, [3, 4])
 
 
+def test_every_frame_of_an_animation_is_what_its_layer_shows(arrive, tmp_path):
+    """The attention of a patch: the colours of all patches go with the numbers on the screen."""
+    page = arrive("?example=koala&map=attention&layer=2&head=1&query=3,4&opacity=1")
+    shown = page.evaluate(f"""(() => {{ const {{ maps, state }} = {EXPLORER}.explorer;
+        return Array.from({{ length: maps.L }}, (_, layer) =>
+            Array.from(maps.mapOf({{ ...state, layer }}, state.query).subarray(maps.P)));
+    }})()""")
+    np.testing.assert_array_equal(shown[2], map_values(page))
+    others = np.arange(12 * 12) != 3 * 12 + 4  # the colours do not reach up to the patch itself
+    for kind in ("gif", "webp"):
+        with Image.open(saved(page, kind, tmp_path)) as animation:
+            assert animation.n_frames == len(shown)
+            for layer, values in enumerate(shown):
+                animation.seek(layer)
+                middles = ((np.arange(12) + 0.5) * animation.width / 12).astype(int)
+                grey = np.asarray(animation.convert("L"))[np.ix_(middles, middles)].ravel()
+                assert np.corrcoef(grey[others], np.array(values)[others])[0, 1] > 0.97, layer
+
+
 VIEWS = {
     "what is special": {"map": "head_rollout", "layer": 2, "head": 3, "part": "special"},
     "to a patch": {"map": "attention", "layer": 1, "head": 2, "query": [3, 4], "direction": "to"},

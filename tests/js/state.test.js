@@ -6,6 +6,7 @@ import { findingState } from "../../vit_demo/ui/static/explorer/findings.js";
 import { pythonCall, pythonOf } from "../../vit_demo/ui/static/explorer/python.js";
 import {
   fitting,
+  fusionsOf,
   isClass,
   isOfWall,
   isSigned,
@@ -98,6 +99,22 @@ test("all heads of a head rollout are rollout, where they are the same map", () 
   assert.equal(fit({ ...all, discard: 0.3 }).map, "head_rollout");
   assert.equal(fit({ ...all, head: "max" }).map, "head_rollout");
   assert.equal(fit({ ...all, map: "attention" }).map, "attention");
+});
+
+test("all heads are not offered where they are rollout, nor where one head is special", () => {
+  const offered = (state) => fusionsOf(fit(state)),
+    head = { map: "head_rollout", head: 1 };
+  assert.deepEqual(offered({ map: "rollout" }), SCHEMA.fusions);
+  assert.deepEqual(offered({ map: "attention", layer: 0 }), SCHEMA.fusions);
+  assert.deepEqual(offered(head), ["max", "min"]);
+  assert.deepEqual(offered({ ...head, discard: 0.3 }), SCHEMA.fusions);
+  assert.deepEqual(offered({ ...head, below: "same" }), SCHEMA.fusions);
+  assert.deepEqual(offered({ ...head, below: "same", layer: 0 }), ["max", "min"]);
+  assert.deepEqual(offered({ ...head, part: "special" }), []);
+  // A walk through the layers passes the first one, and shows the same fusion before and after.
+  const walk = { ...head, head: "mean", below: "same", layer: 0 };
+  assert.equal(fit(walk).map, "head_rollout");
+  assert.deepEqual(offered(walk), SCHEMA.fusions);
 });
 
 test("what is special is one head's, and signed", () => {

@@ -20,7 +20,7 @@ from vit_demo.labels import same_labels
 from vit_demo.map_settings import CLASS_MAPS, FUSIONS, PLAIN_MAPS
 from vit_demo.ui import server_functions as ask
 from vit_demo.ui.guard import was_sent
-from vit_demo.ui.html import EXAMPLES, HTML
+from vit_demo.ui.html import EXAMPLES, HTML, chooser_words
 from vit_demo.ui.models import kind_of, on_its_way, why_not
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
@@ -31,7 +31,7 @@ BORROWED = (
     *("map", "head", "method", "layer", *PLAIN_MAPS, "class", *CLASS_MAPS, "random"),
     *(f"heads_{fusion}" for fusion in FUSIONS),
     *("to_head", "layer_all", "layer_of", "back_class", "patch", "points", "png", "tip_patch"),
-    "picture_label",
+    *("picture_label", "part_special"),
 )
 log = logging.getLogger("vit_demo")
 
@@ -39,7 +39,8 @@ log = logging.getLogger("vit_demo")
 def make_tab(server: Server) -> gr.HTML:
     """The component. Its value is None or {"id", "example", "examples", "answers"} of what is on the page; it triggers
     `submit` with a request; its property `news` is what `look` yields."""
-    setup = {"texts": texts(), "chooser": chooser_words(), "shares": compare.SHARES}
+    chooser = {language: chooser_words(language) for language in LANGUAGES}
+    setup = {"texts": texts(), "chooser": chooser, "shares": compare.SHARES}
     questions = [ask.answering(server, one) for one in (ask.attention_rows, ask.class_maps)]
 
     def load_model(request: dict) -> dict:
@@ -82,11 +83,6 @@ def texts() -> dict[str, dict[str, str]]:
         name: {key: language.EXPLORER[key] for key in BORROWED} | language.COMPARE
         for name, language in LANGUAGES.items()
     }
-
-
-def chooser_words() -> dict[str, dict[str, str]]:
-    keys = ("label", "search", "none", "many", "more")
-    return {name: {key: words(name)[f"models_{key}"] for key in keys} for name in LANGUAGES}
 
 
 def tab_value(server: Server, id: str, explanation: Explanation) -> dict:

@@ -217,7 +217,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     )
     ui.picture.input(None, ui.picture, ui.source, js=newest("picture"), **quiet)
     ui.pad.input(None, ui.pad, ui.source, js=newest("drawing"), **quiet)
-    ui.strip.input(None, ui.strip, ui.source, js="(name) => `example ${name}`", **quiet)
+    ui.strip.input(None, ui.strip, ui.source, js=CHOSEN, **quiet)
 
 
 def cannot_be_had(model: str, reason: str, kept: str) -> dict:
@@ -234,6 +234,10 @@ PLACE = """() => [{
     parameters: Object.fromEntries(new URLSearchParams(location.search)),
     upload: history.state?.upload,
 }]"""
+
+
+# The same example may be chosen again, after something went wrong: only another value is news.
+CHOSEN = "(name) => `example ${name} ${Date.now()}`"
 
 
 def newest(what: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import cache, partial
 from html import escape
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import gradio as gr
@@ -159,11 +160,12 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
 def search_html(count: int, language: str) -> str:
     """A field that finds any label of the model; `page/search.js` fills its list."""
     text = words(language)
-    label, none = escape(text["search_all"].format(count=count)), escape(text["search_none"])
+    label = escape(text["search_all"].format(count=count))
+    none, lost = escape(text["search_none"]), escape(text["lost"])
     return (
         f'<div class="search"><input type="text" role="combobox" aria-expanded="false" '
         f'aria-controls="found" aria-autocomplete="list" autocomplete="off" spellcheck="false" '
-        f'aria-label="{label}" placeholder="{label}" data-none="{none}">'
+        f'aria-label="{label}" placeholder="{label}" data-none="{none}" data-lost="{lost}">'
         f'<ul id="found" role="listbox" aria-label="{escape(text["search"])}" hidden></ul>'
         f'<p role="status"></p></div>'
     )
@@ -190,7 +192,8 @@ def model_html(classifier: Classifier, language: str) -> str:
     return (
         f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} '
         f"{shape}</p>"
-        f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" hidden></div>'
+        f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" '
+        f'data-lost="{escape(text["lost"])}" hidden></div>'
         f'<div class="offer" hidden><button type="button"></button><p class="reason"></p></div>'
         f'<div class="news" role="status"></div>'
     )
@@ -206,7 +209,8 @@ def take_html(shown: dict | None, language: str) -> str:
     )
     data = {key: shown.get(key) for key in ("id", "model", "example", "fit")}
     data["image"] = image_of(shown)
-    command = f"vit-demo explain {data['image']} --model {shown.get('model', DEFAULT)} --out maps"
+    image, model = quote(data["image"]), quote(shown.get("model", DEFAULT))
+    command = f"vit-demo explain {image} --model {model} --out maps"
     notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed", "still")}
     return (
         f"<h2>{escape(text['take_title'])}</h2><p>{escape(text['take'])}</p>"
@@ -217,14 +221,22 @@ def take_html(shown: dict | None, language: str) -> str:
 
 
 def image_of(shown: dict) -> str:
-    """The file of the picture, as its owner calls it: in a checkout, or in the visitor's own folder."""
+    """The file of the picture, as its owner calls it: an example from where the page was started, in a
+    checkout "assets/examples/..."; an upload in the visitor's own folder."""
     if shown.get("example"):
-        return f"assets/examples/{example_path(shown['example']).name}"
+        path, here = example_path(shown["example"]), Path.cwd()
+        return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
     return Path(shown["upload"]).name if shown.get("upload") else "picture.png"
 
 
 def attribute(data: dict) -> str:
     return escape(json.dumps(data, ensure_ascii=False), quote=True)
+
+
+def chooser_words(language: str) -> dict[str, str]:
+    """What a chooser of models says."""
+    text, keys = words(language), ("label", "search", "none", "many", "more")
+    return {key: text[f"models_{key}"] for key in keys} | {"lost": text["lost"]}
 
 
 def link_html(language: str) -> str:

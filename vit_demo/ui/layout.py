@@ -37,6 +37,7 @@ from vit_demo.ui.html import (
     answer_html,
     bar_value,
     card,
+    chooser_words,
     header_html,
     link_html,
     model_html,
@@ -194,8 +195,7 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
 
 def chooser(server: Server, model: str, language: str) -> dict:
     """What the chooser of models shows: the title of the model in use, and its own words."""
-    keys = ("label", "search", "none", "many", "more")
-    text = {key: words(language)[f"models_{key}"] for key in keys}
+    text = chooser_words(language)
     return {"shown": title_of(server, model, language), "text": text, "language": language}
 
 

@@ -3,8 +3,9 @@
 // tab Explore.
 
 import { choice, el, range, select } from "../explorer/elements.js";
-import { isClass, isOne, SCHEMA } from "../explorer/state.js";
+import { fusionsOf, isClass, isOne, SCHEMA } from "../explorer/state.js";
 import { savePng } from "../explorer/takeaway.js";
+import { shortName } from "../explorer/words.js";
 import { mountChooser } from "../page/chooser.js";
 import { matching } from "./pairs.js";
 import { sheetOf } from "./sheet.js";
@@ -179,7 +180,7 @@ export function syncControls(compare) {
     input.checked = input.value === (off ? "class" : state.map);
     if (input.value === "class") input.disabled = !data.classes;
   }
-  const fused = SCHEMA.fusions.map((how) => [how, t(`heads_${how}`)]);
+  const fused = fusionsOf(state).map((how) => [how, t(`heads_${how}`)]);
   const single =
     state.map === "rollout"
       ? []
@@ -219,12 +220,13 @@ export function mapName({ views, second, explorer, t }, side) {
     const classes = side ? second.classes : explorer.classes;
     const names = [state.label, state.minus]
       .filter((label) => label !== null)
-      .map((label) => classes.get(label)?.name.split(",")[0] ?? "\u2026");
+      .map((label) => (classes.has(label) ? shortName(classes.get(label).name) : "\u2026"));
     return `${t(state.map)} · ${names.join(" \u2212 ")}`;
   }
   const parts = [t(state.map), t("layer_in", { layer: state.layer + 1, layers })];
   if (isOne(state.head)) parts.push(t("to_head", { head: Number(state.head) + 1 }));
   else if (state.map !== "rollout" || state.head !== "mean") parts.push(t(`heads_${state.head}`));
+  if (state.part === "special") parts.push(t("part_special"));
   if (state.query) parts.push(t("patch", { row: state.query[0] + 1, col: state.query[1] + 1 }));
   return parts.join(" · ");
 }

@@ -174,11 +174,20 @@ function drawTip(explorer, patch, box) {
  * @param {Explorer} explorer
  * @param {Patch} patch */
 function lockedValue(explorer, patch) {
-  const { state, t } = explorer,
-    vector = baseVector(explorer);
-  if (!vector) return t("loading");
+  const { state } = explorer;
+  return valueAt(explorer, patch, state.query, baseVector(explorer), state);
+}
+
+/** What a map has at a patch, and whose map it is, in words.
+ * @param {Explorer} explorer
+ * @param {Patch} patch
+ * @param {Patch | null} query
+ * @param {Vector | null} vector
+ * @param {State} settings */
+function valueAt(explorer, patch, query, vector, settings) {
+  if (!vector) return explorer.t("loading");
   const value = patchValues(explorer, vector)[patchIndex(explorer, patch)];
-  return `${amount(explorer, state, value)} · ${queryName(explorer, state.query)}`;
+  return `${amount(explorer, settings, value)} · ${queryName(explorer, query)}`;
 }
 
 /** Scroll to the picture, if less than half of it is on the screen.
@@ -266,7 +275,8 @@ function keyOnPicture(explorer, key) {
   return true;
 }
 
-/** From the cursor, else from the chosen patch; without either it appears in the middle.
+/** From the cursor, else from the chosen patch; without either it appears in the middle. What the map
+ * that will be drawn has there is read aloud.
  * @param {Explorer} explorer
  * @param {Patch} patch */
 function moveCursor(explorer, [down, right]) {
@@ -282,6 +292,8 @@ function moveCursor(explorer, [down, right]) {
     ? [clamp(from[0] + down, 0, rows - 1), clamp(from[1] + right, 0, cols - 1)]
     : [rows >> 1, cols >> 1];
   explorer.draw("picture");
-  const name = t("tip_patch", fromOne(explorer.cursor));
-  announce(explorer, `${name}: ${lockedValue(explorer, explorer.cursor)}`);
+  const name = t("tip_patch", fromOne(explorer.cursor)),
+    query = shownQuery(explorer),
+    { vector, settings } = mapToDraw(explorer, query);
+  announce(explorer, `${name}: ${valueAt(explorer, explorer.cursor, query, vector, settings)}`);
 }

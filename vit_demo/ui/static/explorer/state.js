@@ -62,6 +62,20 @@ export function clamp(x, low, high, other) {
 export const isRollout = ({ head, below, discard }) =>
   head === "mean" && below === "mean" && !discard;
 
+/** The fusions of heads that a visitor is offered: what is special is one head's, and all heads of a head
+ * rollout are rollout, which has its own name. So they are in the first layer, whatever is followed below
+ * it; who walks there with all heads keeps them.
+ * @param {State} state
+ * @returns {Fusion[]} */
+export function fusionsOf(state) {
+  if (state.part === "special") return [];
+  if (state.map !== "head_rollout") return SCHEMA.fusions;
+  const below = state.layer ? state.below : "mean";
+  return SCHEMA.fusions.filter(
+    (head) => head === state.head || !isRollout({ ...state, head, below }),
+  );
+}
+
 /** A state that fits the model, whatever a link may say.
  * @param {Record<string, any>} state
  * @param {Pick<Maps, "L" | "H" | "full" | "fusions">} given

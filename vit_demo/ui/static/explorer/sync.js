@@ -4,7 +4,7 @@
 import { askFor } from "../glossary.js";
 import { el } from "./elements.js";
 import { syncFindings } from "./findings.js";
-import { isClass, isOfWall, isRollout, isSigned, SCHEMA } from "./state.js";
+import { fusionsOf, isClass, isOfWall, isSigned, SCHEMA } from "./state.js";
 import { askerWords, readoutName } from "./words.js";
 
 /** The heads this map can show.
@@ -12,10 +12,7 @@ import { askerWords, readoutName } from "./words.js";
 export function fillHeads({ data, maps, state, ui, t }) {
   if (!data) return;
   const rollout = state.map === "rollout";
-  const fusions = state.part === "special" ? [] : SCHEMA.fusions,
-    all = fusions.filter(
-      (head) => !(state.map === "head_rollout" && isRollout({ ...state, head })),
-    ),
+  const all = fusionsOf(state),
     each = rollout ? [] : Array.from({ length: maps.H }, (_, head) => head);
   const key = JSON.stringify([ui.head.id, all, each.length]);
   if (ui.head.dataset.key === key) return;

@@ -44,7 +44,7 @@ export function mountChooser(element, props, server, choose) {
   const typed = () => (field.value === props.shown ? "" : field.value);
 
   /** What is called so: first those of the list, then whatever the server knows. Null if something
-   * else was typed meanwhile.
+   * else was typed meanwhile, or if the server does not answer.
    * @param {string} text */
   async function search(text) {
     const mine = ++turn,
@@ -57,10 +57,14 @@ export function mountChooser(element, props, server, choose) {
     if (text) say(props.text.search);
     const answer = await server.find_models({ text, language: props.language });
     if (mine !== turn) return null;
-    const found = /** @type {Model[]} */ (answer?.models ?? []);
+    if (!answer) {
+      say(props.text.lost);
+      return null;
+    }
+    const found = /** @type {Model[]} */ (answer.models ?? []);
     if (!text) offered = found;
     show(found);
-    if (answer?.error) say(answer.error);
+    if (answer.error) say(answer.error);
     else if (!found.length) say(props.text.none);
     else if (answer.more) say(props.text.more.replace("{count}", String(answer.more)));
     return found;

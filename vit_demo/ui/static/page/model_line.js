@@ -67,7 +67,8 @@ export function mount(element, { props, watch, server }) {
     things.hidden = !yes;
     if (!yes || things.dataset.model === model) return;
     const answer = await server.known_labels({ model, language: language() });
-    if (!answer?.labels) return things.replaceChildren(make("p", answer?.error));
+    if (!answer?.labels)
+      return things.replaceChildren(make("p", answer ? answer.error : things.dataset.lost));
     things.dataset.model = model;
     const items = answer.labels.map(([first, others]) => {
       const item = make("li", first);

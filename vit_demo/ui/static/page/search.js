@@ -23,7 +23,7 @@ export function mountSearch(element, { labels, server, choose }) {
       id: explorerId(),
       language: document.documentElement.lang,
     });
-    if (!answer?.labels) return close(answer?.error);
+    if (!answer?.labels) return close(answer ? answer.error : field().dataset.lost);
     labels[answer.model] = answer.labels;
     if (document.activeElement === field()) open();
   }
