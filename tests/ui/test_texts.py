@@ -1,14 +1,19 @@
 """Every word of the page exists in every language."""
 
 import ast
+import math
 import re
 
 import pytest
+from PIL import Image
 from support.paths import ROOT
 
 from vit_demo.checkpoints import CheckpointError, about_embedded, load_checkpoint
 from vit_demo.image import ImageError, open_image
+from vit_demo.ui.folder import KEEP_MINUTES
+from vit_demo.ui.html import about_html
 from vit_demo.ui.texts import LANGUAGES, en, ko, names_in, one_sentence
+from vit_demo.view import KEPT_PIXELS, bounded
 
 HANGUL = re.compile("[가-힣]")
 
@@ -21,6 +26,20 @@ def test_every_text_is_translated(language, part):
     fields = re.compile(r"\{\w+\}")
     for key, text in english.items():
         assert sorted(fields.findall(text)) == sorted(fields.findall(other[key])), key
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", [f"after {KEEP_MINUTES:g} minutes", f"at most {KEPT_PIXELS / 1e6:.1f} megapixels"]),
+        ("ko", [f"{KEEP_MINUTES:g}분이 지나면", f"최대 {KEPT_PIXELS / 1e6:.1f}메가픽셀"]),
+    ],
+)
+def test_about_says_how_long_and_how_large_pictures_are_kept(language, told):
+    about = " ".join(about_html(language, KEEP_MINUTES).split())
+    assert all(words in about for words in told)
+    assert bounded(Image.new("L", (1400, 1490))).size == (1400, 1490)  # few pixels: as it is
+    assert math.prod(bounded(Image.new("L", (3000, 2000))).size) <= KEPT_PIXELS
 
 
 # Korean: the labels, and what the library says

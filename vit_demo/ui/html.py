@@ -16,6 +16,7 @@ from PIL import Image
 
 from vit_demo.embedded import DEFAULT, embedded, example_path
 from vit_demo.ui.texts import CITATION, example_name, names_in, words
+from vit_demo.view import KEPT_PIXELS
 
 if TYPE_CHECKING:
     from vit_demo.explain import Classifier, Explanation
@@ -244,7 +245,8 @@ def about_html(language: str, minutes: float) -> str:
     """Of the project; `minutes` is how long uploads are kept."""
     text = words(language)
     cite = f"<details><summary>{escape(text['cite'])}</summary><pre>{CITATION}</pre></details>"
-    return card(text["about_title"], text["about"].format(minutes=f"{minutes:g}") + cite)
+    about = text["about"].format(minutes=f"{minutes:g}", megapixels=f"{KEPT_PIXELS / 1e6:.1f}")
+    return card(text["about_title"], about + cite)
 
 
 def header_html(language: str) -> str:

@@ -124,10 +124,10 @@ test under Trust.</p>""",
     "about": """<p>The model is written from scratch in one readable file; timm's weights fit into it
 without translation. One forward pass is remembered, every later question is answered from it, and
 layer, head and patch change in your browser.</p>
-<p>Your picture goes to this server and nowhere else. The file you send lies on its disk for {minutes}
-minutes; older ones are removed when the next picture comes. What is needed to answer more questions
-(numbers, and a smaller copy of the picture) stays in its memory and on its disk until newer pictures
-take its place. All of it is removed when the server stops.</p>
+<p>Your picture goes to this server and nowhere else. The file you send is removed from its disk after
+{minutes} minutes. What is needed to answer more questions (numbers, and a copy of the picture with at most
+{megapixels} megapixels) stays in its memory and on its disk until newer pictures take its place. All of it
+is removed when the server stops.</p>
 <p>Paper: A. Dosovitskiy et al., <cite>An Image is Worth 16x16 Words: Transformers for Image
 Recognition at Scale</cite>, ICLR 2021, <a href="https://arxiv.org/abs/2010.11929">arXiv:2010.11929</a>.
 Rollout: S. Abnar and W. Zuidema, <cite>Quantifying Attention Flow in Transformers</cite>, ACL 2020,

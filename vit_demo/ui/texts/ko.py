@@ -124,9 +124,9 @@ PAGE = {
     "about": """<p>모델은 읽기 쉬운 파일 하나에 처음부터 새로 작성했고, timm의 가중치가 변환 없이 그대로
 들어갑니다. forward는 한 번만 하고 이후의 모든 질문은 그 기록으로 답합니다. 레이어, 헤드, 패치는 브라우저
 안에서 바뀝니다.</p>
-<p>사진은 이 서버로만 보내집니다. 올린 파일은 서버의 디스크에 {minutes}분 동안 보관되고, 그보다 오래된 파일은
-다음 사진이 올 때 지워집니다. 이어지는 질문에 답하는 데 필요한 것(숫자와 줄인 사진)은 새 사진들에 밀려날 때까지
-메모리와 디스크에 남습니다. 서버를 끄면 모두 지워집니다.</p>
+<p>사진은 이 서버로만 보내집니다. 올린 파일은 {minutes}분이 지나면 서버의 디스크에서 지워집니다. 이어지는 질문에
+답하는 데 필요한 것(숫자와 최대 {megapixels}메가픽셀의 사진 사본)은 새 사진들에 밀려날 때까지 메모리와 디스크에
+남습니다. 서버를 끄면 모두 지워집니다.</p>
 <p>논문: A. Dosovitskiy et al., <cite>An Image is Worth 16x16 Words: Transformers for Image
 Recognition at Scale</cite>, ICLR 2021, <a href="https://arxiv.org/abs/2010.11929">arXiv:2010.11929</a>.
 롤아웃: S. Abnar and W. Zuidema, <cite>Quantifying Attention Flow in Transformers</cite>, ACL 2020,
