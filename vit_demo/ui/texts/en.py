@@ -132,8 +132,8 @@ is removed when the server stops.</p>
 Recognition at Scale</cite>, ICLR 2021, <a href="https://arxiv.org/abs/2010.11929">arXiv:2010.11929</a>.
 Rollout: S. Abnar and W. Zuidema, <cite>Quantifying Attention Flow in Transformers</cite>, ACL 2020,
 <a href="https://arxiv.org/abs/2005.00928">arXiv:2005.00928</a>.</p>
-<p>Code: Apache-2.0. Example pictures: CC0, public domain and Apache-2.0, listed in
-assets/README.md. Other models bring licences of their own.</p>""",
+<p>Code: Apache-2.0. Example pictures: CC0, public domain, CC BY-SA 3.0, GPL-2 or later and Apache-2.0;
+assets/README.md says which is which. Other models bring licences of their own.</p>""",
     "cite": "Cite the paper",
 }  # fmt: skip
 

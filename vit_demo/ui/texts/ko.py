@@ -131,8 +131,8 @@ PAGE = {
 Recognition at Scale</cite>, ICLR 2021, <a href="https://arxiv.org/abs/2010.11929">arXiv:2010.11929</a>.
 롤아웃: S. Abnar and W. Zuidema, <cite>Quantifying Attention Flow in Transformers</cite>, ACL 2020,
 <a href="https://arxiv.org/abs/2005.00928">arXiv:2005.00928</a>.</p>
-<p>코드: Apache-2.0. 예시 사진: CC0, 퍼블릭 도메인, Apache-2.0 (assets/README.md 참고). 다른 모델에는
-각각의 라이선스가 있습니다.</p>""",
+<p>코드: Apache-2.0. 예시 사진: CC0, 퍼블릭 도메인(public domain), CC BY-SA 3.0, GPL-2 이상(GPL-2 or later),
+Apache-2.0. 사진마다의 라이선스는 assets/README.md에 있습니다. 다른 모델에는 각각의 라이선스가 있습니다.</p>""",
     "cite": "논문 인용하기",
 }  # fmt: skip
 
