@@ -12,20 +12,44 @@ from vit_demo.checkpoints import CheckpointError, about_embedded, load_checkpoin
 from vit_demo.image import ImageError, open_image
 from vit_demo.ui.folder import KEEP_MINUTES
 from vit_demo.ui.html import about_html
-from vit_demo.ui.texts import LANGUAGES, en, ko, names_in, one_sentence
+from vit_demo.ui.texts import GLOSSARY, LANGUAGES, en, ko, names_in, one_sentence
 from vit_demo.view import KEPT_PIXELS, bounded
 
 HANGUL = re.compile("[가-힣]")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("part", ["PAGE", "EXPLORER", "INSIDE", "TRUST", "LEARN", "EXAMPLES"])
+@pytest.mark.parametrize(
+    "part", ["PAGE", "EXPLORER", "GLOSSARY", "INSIDE", "TRUST", "COMPARE", "LEARN", "EXAMPLES"]
+)
 def test_every_text_is_translated(language, part):
     english, other = getattr(en, part), getattr(LANGUAGES[language], part)
     assert english.keys() == other.keys()
     fields = re.compile(r"\{\w+\}")
     for key, text in english.items():
         assert sorted(fields.findall(text)) == sorted(fields.findall(other[key])), key
+
+
+ASKING = re.compile(  # what makes a "?", to the end of the statement, and the lists of words for it
+    r"\b(?:question|question_html|help|asked|range|field|panel|figure)\([^;]*"
+    r"|(?:WORDS|FITS|words) = [^;]*"
+    r"|function askerWords\(\{[^}]*\}\) \{[^}]*\}"
+)
+
+
+def test_every_word_of_the_glossary_is_asked_about():
+    """Somewhere on the page a "?" explains it."""
+    ui = ROOT / "vit_demo" / "ui"
+    sources = [*(ui / "static").rglob("*.js"), ui / "html.py"]
+    asking = [text for path in sources for text in ASKING.findall(path.read_text(encoding="utf-8"))]
+    asked = set(re.findall(r"""["'](\w+)["']""", " ".join(asking)))
+    assert [word for word in en.GLOSSARY if word not in asked] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_word_of_the_glossary_has_a_name_and_a_meaning(language):
+    for name, meaning in GLOSSARY[language]["words"].values():
+        assert len(name) < 30 and meaning.endswith("."), name
 
 
 @pytest.mark.parametrize(

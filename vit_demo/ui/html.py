@@ -15,7 +15,7 @@ import gradio as gr
 from PIL import Image
 
 from vit_demo.embedded import DEFAULT, embedded, example_path
-from vit_demo.ui.texts import CITATION, example_name, names_in, words
+from vit_demo.ui.texts import CITATION, GLOSSARY, example_name, names_in, words
 from vit_demo.view import KEPT_PIXELS
 
 if TYPE_CHECKING:
@@ -170,6 +170,16 @@ def search_html(count: int, language: str) -> str:
     )
 
 
+def question_html(language: str, *names: str) -> str:
+    """The "?" that explains some words, as `question` of `static/glossary.js` makes it."""
+    known = GLOSSARY[language]
+    label = known["question"].format(words=", ".join(known["words"][name][0] for name in names))
+    return (
+        f'<button type="button" class="gloss" aria-expanded="false" '
+        f'data-words="{" ".join(names)}" aria-label="{escape(label)}">?</button>'
+    )
+
+
 def model_html(classifier: Classifier, language: str) -> str:
     """One line about the model; beside an embedded one room for the offer of a larger one."""
     text, config, labels = words(language), classifier.config, classifier.labels
@@ -190,7 +200,7 @@ def model_html(classifier: Classifier, language: str) -> str:
     small = " data-small" if classifier.name in embedded() else ""
     return (
         f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} '
-        f"{shape}</p>"
+        f"{shape} {question_html(language, 'layer', 'head', 'patch')}</p>"
         f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" hidden></div>'
         f'<div class="offer" hidden><button type="button"></button><p class="reason"></p></div>'
         f'<div class="news" role="status"></div>'

@@ -357,6 +357,36 @@ GLOSSARY = {
     "of the method.",
     "correlation": "Rank correlation: 1 if two maps put the patches into the same order, 0 "
     "if one says nothing about the other.",
+    "score": "Score: Half the area between the curve with the most marked patches kept and the one "
+    "with them removed; a random order gets about 0.",
+    "band": "Band of chance: A random map scores within it at least 19 times of 20, so a score in it may "
+    "be luck.",
+    "embedding": "Embedding: A list of learned numbers that stands for something, here for a patch or "
+    "for its place.",
+    "cosine": "Cosine: How alike the directions of two vectors are: 1 the same, 0 unrelated, "
+    "−1 opposite.",
+    "component": "Principal component: A direction in which many vectors differ most from one another; "
+    "the first few tell most of what there is.",
+    "layer_norm": "LayerNorm: Brings the numbers of each token to mean 0 and deviation 1, then to a "
+    "learned scale.",
+    "qkv": "Query, key and value: What a token looks for, what it offers to be found by, and what it "
+    "hands over to those who find it.",
+    "softmax": "Softmax: Turns any numbers into positive shares that add up to 1; larger numbers get "
+    "more.",
+    "temperature": "Temperature: A number that divides the scores before softmax: low makes the shares "
+    "sharper, high makes them more alike.",
+    "residual_stream": "Residual stream: A token on its way through the layers; each layer adds to it "
+    "and replaces nothing.",
+    "mlp": "MLP: Two layers of weights with a bend between them, applied to each token by itself.",
+    "logit_lens": "Logit lens: Asking the last layer's head what it would answer from a token of an "
+    "earlier layer.",
+    "epoch": "Epoch: Once through all pictures of the training set.",
+    "accuracy": "Accuracy: The share of the pictures that the model names rightly.",
+    "loss": "Loss: How wrong the answers are, as one number that training makes smaller: 0 if the model "
+    "is certain and right.",
+    "label_smoothing": "Label smoothing: Training asks for nearly 100\u00a0% on the right label, with a "
+    "little for all others, so that the model does not grow too sure.",
+    "confusion": "Confusion matrix: A table that counts, for each true label, which label the model gave.",
     "crop": "Crop: The middle of the picture, as models are tested; the edges are cut off.",
     "pad": "Pad: The whole picture, with plain bars that make it fit.",
     "stretch": "Stretch: The whole picture, pulled into the model's shape.",
