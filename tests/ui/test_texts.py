@@ -16,12 +16,11 @@ from vit_demo.ui.texts import GLOSSARY, LANGUAGES, en, ko, names_in, one_sentenc
 from vit_demo.view import KEPT_PIXELS, bounded
 
 HANGUL = re.compile("[가-힣]")
+PARTS = ["PAGE", "EXPLORER", "GLOSSARY", "INSIDE", "TRUST", "COMPARE", "LEARN", "EXAMPLES"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    "part", ["PAGE", "EXPLORER", "GLOSSARY", "INSIDE", "TRUST", "COMPARE", "LEARN", "EXAMPLES"]
-)
+@pytest.mark.parametrize("part", PARTS)
 def test_every_text_is_translated(language, part):
     english, other = getattr(en, part), getattr(LANGUAGES[language], part)
     assert english.keys() == other.keys()
@@ -156,3 +155,23 @@ def test_a_model_that_is_no_plain_vit_in_korean():
         load_checkpoint("swin_tiny_patch4_window7_224.ms_in1k")
     said = one_sentence(error.value, "ko")
     assert said.startswith("swin_tiny_patch4_window7_224.ms_in1k 모델은") and "Swin" in said
+
+
+@pytest.mark.parametrize("part", [*PARTS, "ERRORS"])
+def test_korean_is_korean(part):
+    """What differs from English is in Korean, with particles that fit whatever is filled in."""
+    english, korean = getattr(en, part), getattr(ko, part)
+    for key, text in korean.items():
+        own = re.sub(r"\{\w*\}", "", text)
+        if text != english.get(key) and re.search("[A-Za-z]", own) and key != "points":  # %p
+            assert HANGUL.search(own), key
+        assert not re.search(r"\((?:이|가|은|는|을|를|으)\)", text), key
+        assert not re.search("logit|softmax|residual", own), key  # 로짓, 소프트맥스, 잔차
+
+
+def test_an_example_is_called_what_its_label_is_called():
+    shared = {"koala", "goldfish", "espresso", "lemon", "king penguin", "German shepherd"}
+    names = {en.EXAMPLES[name].casefold(): word for name, word in ko.EXAMPLES.items()}
+    assert {label: names[label.casefold()] for label in shared} == {
+        label: ko.LABELS[label] for label in shared
+    }

@@ -119,7 +119,7 @@ test under Trust.</p>""",
     "take_done": "Saved {name}",
     "take_failed": "This file could not be made. Choose the picture again and try once more.",
     "take_still": "A class map goes through all layers at once: there is nothing to play.",
-    "take_code": "The same from Python or the command line:",
+    "take_code": "The same from the command line:",
     "about_title": "About",
     "about": """<p>The model is written from scratch in one readable file; timm's weights fit into it
 without translation. One forward pass is remembered, every later question is answered from it, and
