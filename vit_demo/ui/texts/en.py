@@ -10,6 +10,8 @@ PAGE = {
     "model_here": "{size}, here",
     "model_download": "{size} to download",
     "model_or_more": "{size} or more",
+    "model_patch": "patch {size}",
+    "model_registers": "{count} registers",
     "family_embedded": "Embedded",
     "family_file": "File",
     "family_imagenet": "ImageNet",

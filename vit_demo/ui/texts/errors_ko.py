@@ -32,6 +32,13 @@ ERRORS = {
     "There is no such example; choose one of the digits below the pad.": "그런 예시가 없습니다. 그림판 아래의 숫자 가운데 하나를 골라 주세요.",
     "There is no such picture here; send it, and choose it again in step 1.": "그런 사진이 여기에 없습니다. 1단계에서 다시 골라 주세요.",
     "The request does not fit this page; check the values, send pictures as files.": "이 페이지에 맞지 않는 요청입니다. 값을 확인하고 사진은 파일로 보내 주세요.",
+    # Too much at once, and what nobody may ask
+    "This application is currently busy. Please try again.": "지금은 요청이 많습니다. 잠시 뒤에 다시 시도해 주세요.",
+    "Queue is full. Many questions of yours are waiting.": "대기열이 가득 찼습니다. 보낸 요청이 이미 많이 기다리고 있습니다.",
+    "Too many questions at once; wait for their answers.": "한꺼번에 너무 많이 요청했습니다. 결과가 나올 때까지 기다려 주세요.",
+    "The request does not fit this page; reload it and try again.": "이 페이지에 맞지 않는 요청입니다. 새로고침한 뒤 다시 시도해 주세요.",
+    "This is not for visitors; send pictures as files.": "여기는 쓸 수 없는 주소입니다. 사진은 파일로 보내 주세요.",
+    "That is too large; send at most {} MB at once.": "너무 큽니다. 한 번에 {0} MB까지만 보낼 수 있습니다.",
     # A model on its way
     "{} did not come to this picture within {} s; choose a smaller model, or try again when fewer people are here.": "{0} 모델이 {1}초 안에 이 사진을 처리하지 못했습니다. 더 작은 모델을 고르거나 사람이 적을 때 다시 시도해 주세요.",
     "Stopped after {} s; choose a smaller model for this question.": "{0}초가 지나 멈췄습니다. 이 질문에는 더 작은 모델을 골라 주세요.",

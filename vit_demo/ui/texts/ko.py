@@ -13,6 +13,8 @@ PAGE = {
     "model_here": "{size}, 바로 사용",
     "model_download": "{size} 다운로드 필요",
     "model_or_more": "{size} 이상",
+    "model_patch": "패치 {size}",
+    "model_registers": "레지스터 {count}개",
     "family_embedded": "내장",
     "family_file": "파일",
     "family_imagenet": "ImageNet",
