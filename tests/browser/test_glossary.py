@@ -71,8 +71,10 @@ def test_korean_on_a_phone(open_page):
 
 
 def asked_in(page, panel: str) -> set[str]:
-    """The words that have a "?" in this part of the page."""
+    """The words that have a "?" in this part of the page; each of these is round, and equally large."""
     shown = page.locator(f"{panel} .gloss:visible").all()
+    looks = "(one) => [one.offsetWidth, one.offsetHeight, getComputedStyle(one).borderRadius]"
+    assert all(button.evaluate(looks) == [17, 17, "50%"] for button in shown)
     return {word for button in shown for word in button.get_attribute("data-words").split()}
 
 
