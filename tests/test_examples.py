@@ -1,6 +1,8 @@
-"""The example photographs: what the embedded model and DeiT-tiny call them."""
+"""The example pictures: what the embedded model and DeiT-tiny call them, and whose they are."""
 
+import re
 import shlex
+from fnmatch import fnmatch
 from html import unescape
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import vit_demo
 from vit_demo.embedded import DEFAULT, example_path
 from vit_demo.labels import names_of
 from vit_demo.ui.html import EXAMPLES, image_of, take_html
+from vit_demo.ui.texts import LANGUAGES
 
 SUBJECTS = {
     "koala": ["koala"],
@@ -33,6 +36,31 @@ def classifier(request):
 
 def test_every_example_is_named_here():
     assert set(SUBJECTS) == set(EXAMPLES["photo"])
+    assert len(SUBJECTS) == 8
+
+
+def rows() -> dict[str, str]:
+    """The table in assets/README.md: the licence of each file."""
+    readme = (ROOT / "assets" / "README.md").read_text(encoding="utf-8")
+    table = readme.split("## Example pictures")[1]
+    found = re.findall(r"^\| `([\w*.-]+)` \|.*\| (.+?) \|$", table, re.MULTILINE)
+    return {file: re.sub(r"\[(.+?)\]\(.+?\)|, as .*", r"\1", licence) for file, licence in found}
+
+
+def test_every_example_file_has_a_row():
+    files = {path.name for path in (ROOT / "assets" / "examples").iterdir()}
+    photographs = {file for file in files if not fnmatch(file, "digit-*.png")}
+    assert photographs | {"digit-*.png"} == set(rows())
+    assert photographs == {f"{name}.jpg" for name in SUBJECTS}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_about_names_every_licence_of_the_examples(language):
+    licences = set(rows().values())
+    assert {"CC0", "CC BY-SA 3.0", "GPL-2 or later"} <= licences
+    about = " ".join(LANGUAGES[language].PAGE["about"].split())
+    listed = about.split("Apache-2.0. ", 1)[1]  # after the code's own
+    assert [licence for licence in licences if licence not in listed] == []
 
 
 @pytest.mark.parametrize("name", SUBJECTS)

@@ -1,8 +1,8 @@
-"""The "?" beside a word: by pointer, keys and thumb, in both languages, also in a file."""
+"""The "?" beside a word: by pointer, keys and thumb, in both languages, also in a file, in every tab."""
 
 import pytest
 from support.explorer import ROOT
-from support.page import serious_axe_violations
+from support.page import come_to_the_methods, open_tab, serious_axe_violations
 
 from vit_demo.ui.texts import GLOSSARY
 
@@ -68,6 +68,57 @@ def test_korean_on_a_phone(open_page):
         assert box["x"] >= 0 and box["x"] + box["width"] <= 360
         button.tap()  # the card goes away
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def asked_in(page, panel: str) -> set[str]:
+    """The words that have a "?" in this part of the page; each of these is round, and equally large."""
+    shown = page.locator(f"{panel} .gloss:visible").all()
+    looks = "(one) => [one.offsetWidth, one.offsetHeight, getComputedStyle(one).borderRadius]"
+    assert all(button.evaluate(looks) == [17, 17, "50%"] for button in shown)
+    return {word for button in shown for word in button.get_attribute("data-words").split()}
+
+
+WORDS = {
+    "explore": "rollout attention class_token residual discard entropy distance layer head",
+    "trust": "attention rollout contribution relevance grad_cam random correlation",
+    "compare": "head_rollout rollout attention class_map correlation",
+    "learn": "epoch accuracy loss label_smoothing confusion cosine head",
+}
+WORDS_INSIDE = {  # of each step
+    "2": "patch embedding component",
+    "3": "class_token cosine",
+    "4": "layer_norm",
+    "5": "qkv",
+    "6": "softmax temperature entropy",
+    "7": "head",
+    "8": "residual_stream mlp",
+    "9": "layer logit_lens logit",
+    "10": "logit softmax log_p",
+    "anatomy": "distance entropy cosine component",
+}
+
+
+def test_hard_words_are_asked_about_in_every_tab(arrive, digits_history):
+    page = arrive()
+    assert asked_in(page, "#knows") == {"layer", "head", "patch"}
+    page.wait_for_selector("#picture .gloss")
+    assert asked_in(page, "#picture") == {"crop", "pad", "stretch", "native"}
+    page.evaluate("document.querySelector('#explorer .vx-more').open = true")
+    page.click("#knows .gloss")  # made by the server
+    assert entries(page) == ["Layer", "Head", "Patch"]
+    page.keyboard.press("Escape")
+    for tab, words in WORDS.items():
+        come_to_the_methods(page) if tab == "trust" else open_tab(page, tab)
+        page.wait_for_selector(f"#panel-{tab} .gloss")
+        missed = set(words.split()) - asked_in(page, f"#panel-{tab}")
+        assert not missed, (tab, missed)
+    open_tab(page, "inside")
+    for step, words in WORDS_INSIDE.items():
+        where = f"[data-page={step}]" if step == "anatomy" else f"[data-step='{step}']"
+        page.click(f"#inside {where}")
+        page.wait_for_selector("#inside .ins-card .gloss")
+        missed = set(words.split()) - asked_in(page, "#inside")
+        assert not missed, (step, missed)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -129,6 +129,23 @@ def test_korean_from_the_browser_and_by_hand(arrive):
     page.wait_for_selector("#title p:has-text('See how')")
 
 
+def test_korean_labels_first_english_beside_them_and_both_are_found(arrive):
+    page = arrive("?lang=ko&example=penguin")
+    first = page.locator("ol.answer .label").first
+    assert first.inner_text().startswith("킹펭귄")
+    assert first.locator("small").inner_text() == "king penguin"
+    for typed in ("킹펭", "king peng"):
+        page.fill("#answer .search input", typed)
+        page.wait_for_selector("#found li:has-text('킹펭귄'):has-text('king penguin')")
+    page.evaluate("""() => {
+        const toast = document.createElement("div");
+        toast.dataset.testid = "toast-text";  // as Gradio's
+        toast.textContent = "This application is currently busy. Please try again. ";
+        document.body.append(toast);
+    }""")
+    page.wait_for_selector("#message .notice:has-text('지금은 요청이 많습니다')")
+
+
 def test_on_a_phone_the_parts_stand_in_their_order(arrive):
     page = arrive(viewport=PHONE, has_touch=True, is_mobile=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360

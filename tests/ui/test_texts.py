@@ -1,26 +1,63 @@
 """Every word of the page exists in every language."""
 
 import ast
+import math
 import re
 
 import pytest
+from PIL import Image
 from support.paths import ROOT
 
 from vit_demo.checkpoints import CheckpointError, about_embedded, load_checkpoint
 from vit_demo.image import ImageError, open_image
+from vit_demo.ui.folder import KEEP_MINUTES
+from vit_demo.ui.html import about_html
+from vit_demo.ui.models import CURATED, curated_title
 from vit_demo.ui.texts import LANGUAGES, en, ko, names_in, one_sentence
+from vit_demo.view import KEPT_PIXELS, bounded
 
 HANGUL = re.compile("[가-힣]")
+PARTS = ["PAGE", "EXPLORER", "GLOSSARY", "INSIDE", "TRUST", "COMPARE", "LEARN", "EXAMPLES"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("part", ["PAGE", "EXPLORER", "INSIDE", "TRUST", "LEARN", "EXAMPLES"])
+@pytest.mark.parametrize("part", PARTS)
 def test_every_text_is_translated(language, part):
     english, other = getattr(en, part), getattr(LANGUAGES[language], part)
     assert english.keys() == other.keys()
     fields = re.compile(r"\{\w+\}")
     for key, text in english.items():
         assert sorted(fields.findall(text)) == sorted(fields.findall(other[key])), key
+
+
+ASKING = re.compile(  # what makes a "?", to the end of the statement, and the lists of words for it
+    r"\b(?:question|question_html|help|asked|range|field|panel|figure)\([^;]*"
+    r"|(?:WORDS|FITS|words) = [^;]*"
+    r"|function askerWords\(\{[^}]*\}\) \{[^}]*\}"
+)
+
+
+def test_every_word_of_the_glossary_is_asked_about():
+    """Somewhere on the page a "?" explains it."""
+    ui = ROOT / "vit_demo" / "ui"
+    sources = [*(ui / "static").rglob("*.js"), ui / "html.py"]
+    asking = [text for path in sources for text in ASKING.findall(path.read_text(encoding="utf-8"))]
+    asked = set(re.findall(r"""["'](\w+)["']""", " ".join(asking)))
+    assert [word for word in en.GLOSSARY if word not in asked] == []
+
+
+@pytest.mark.parametrize(
+    ("language", "told"),
+    [
+        ("en", [f"after {KEEP_MINUTES:g} minutes", f"at most {KEPT_PIXELS / 1e6:.1f} megapixels"]),
+        ("ko", [f"{KEEP_MINUTES:g}분이 지나면", f"최대 {KEPT_PIXELS / 1e6:.1f}메가픽셀"]),
+    ],
+)
+def test_about_says_how_long_and_how_large_pictures_are_kept(language, told):
+    about = " ".join(about_html(language, KEEP_MINUTES).split())
+    assert all(words in about for words in told)
+    assert bounded(Image.new("L", (1400, 1490))).size == (1400, 1490)  # few pixels: as it is
+    assert math.prod(bounded(Image.new("L", (3000, 2000))).size) <= KEPT_PIXELS
 
 
 # Korean: the labels, and what the library says
@@ -45,7 +82,8 @@ def test_korean_word_first_and_the_models_own_beside_it():
 
 
 SOURCES = ("image", "checkpoints/hub", "checkpoints/timm_models", "checkpoints/checkpoint",
-           "checkpoints/weights", "ui/runner", "ui/events", "ui/store", "ui/questions")  # fmt: skip
+           "checkpoints/weights", "ui/runner", "ui/events", "ui/store", "ui/questions",
+           "ui/guard", "ui/visitors", "ui/limits")  # fmt: skip
 NOT_FOR_VISITORS = ("The numbers cannot be meant.", "The download stands still.")
 
 
@@ -113,3 +151,30 @@ def test_a_model_that_is_no_plain_vit_in_korean():
         load_checkpoint("swin_tiny_patch4_window7_224.ms_in1k")
     said = one_sentence(error.value, "ko")
     assert said.startswith("swin_tiny_patch4_window7_224.ms_in1k 모델은") and "Swin" in said
+
+
+@pytest.mark.parametrize("part", [*PARTS, "ERRORS"])
+def test_korean_is_korean(part):
+    """What differs from English is in Korean, with particles that fit whatever is filled in."""
+    english, korean = getattr(en, part), getattr(ko, part)
+    for key, text in korean.items():
+        own = re.sub(r"\{\w*\}", "", text)
+        if text != english.get(key) and re.search("[A-Za-z]", own) and key != "points":  # %p
+            assert HANGUL.search(own), key
+        assert not re.search(r"\((?:이|가|은|는|을|를|으)\)", text), key
+        assert not re.search("logit|softmax|residual", own), key  # 로짓, 소프트맥스, 잔차
+
+
+def test_an_example_is_called_what_its_label_is_called():
+    shared = {"koala", "goldfish", "espresso", "lemon", "king penguin", "German shepherd"}
+    names = {en.EXAMPLES[name].casefold(): word for name, word in ko.EXAMPLES.items()}
+    assert {label: names[label.casefold()] for label in shared} == {
+        label: ko.LABELS[label] for label in shared
+    }
+
+
+def test_titles_of_models_in_korean():
+    for family, what, _, _ in CURATED:
+        assert curated_title("en", family, what).endswith(what)
+        korean = curated_title("ko", family, what)
+        assert HANGUL.search(korean) and not re.search("patch|registers", korean), korean

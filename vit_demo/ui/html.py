@@ -16,7 +16,8 @@ import gradio as gr
 from PIL import Image
 
 from vit_demo.embedded import DEFAULT, embedded, example_path
-from vit_demo.ui.texts import CITATION, example_name, names_in, words
+from vit_demo.ui.texts import CITATION, GLOSSARY, example_name, names_in, words
+from vit_demo.view import KEPT_PIXELS
 
 if TYPE_CHECKING:
     from vit_demo.explain import Classifier, Explanation
@@ -171,6 +172,16 @@ def search_html(count: int, language: str) -> str:
     )
 
 
+def question_html(language: str, *names: str) -> str:
+    """The "?" that explains some words, as `question` of `static/glossary.js` makes it."""
+    known = GLOSSARY[language]
+    label = known["question"].format(words=", ".join(known["words"][name][0] for name in names))
+    return (
+        f'<button type="button" class="gloss" aria-expanded="false" '
+        f'data-words="{" ".join(names)}" aria-label="{escape(label)}">?</button>'
+    )
+
+
 def model_html(classifier: Classifier, language: str) -> str:
     """One line about the model; beside an embedded one room for the offer of a larger one."""
     text, config, labels = words(language), classifier.config, classifier.labels
@@ -191,7 +202,7 @@ def model_html(classifier: Classifier, language: str) -> str:
     small = " data-small" if classifier.name in embedded() else ""
     return (
         f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} '
-        f"{shape}</p>"
+        f"{shape} {question_html(language, 'layer', 'head', 'patch')}</p>"
         f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" '
         f'data-lost="{escape(text["lost"])}" hidden></div>'
         f'<div class="offer" hidden><button type="button"></button><p class="reason"></p></div>'
@@ -256,7 +267,8 @@ def about_html(language: str, minutes: float) -> str:
     """Of the project; `minutes` is how long uploads are kept."""
     text = words(language)
     cite = f"<details><summary>{escape(text['cite'])}</summary><pre>{CITATION}</pre></details>"
-    return card(text["about_title"], text["about"].format(minutes=f"{minutes:g}") + cite)
+    about = text["about"].format(minutes=f"{minutes:g}", megapixels=f"{KEPT_PIXELS / 1e6:.1f}")
+    return card(text["about_title"], about + cite)
 
 
 def header_html(language: str) -> str:

@@ -52,7 +52,7 @@ from vit_demo.ui.limits import FILE_BYTES
 from vit_demo.ui.models import kind_of, title_of
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import words
+from vit_demo.ui.texts import toasts, words
 
 
 class Tab(NamedTuple):
@@ -213,8 +213,9 @@ def look_words(language: str) -> dict[str, str]:
     return {state: words(language)[f"look_{state}"] for state in ("sending", "waiting", "running")}
 
 
-def message_words(language: str) -> dict[str, str]:
-    return {key: words(language)[key] for key in ("lost", "failed", "close")}
+def message_words(language: str) -> dict:
+    own = {key: words(language)[key] for key in ("lost", "failed", "close")}
+    return own | {"heard": toasts(language)}
 
 
 def nothing(ui: SimpleNamespace, language: str) -> dict:

@@ -1,6 +1,7 @@
 """The models that the page offers: embedded ones, the operator's own, and those people come for."""
 
 import os
+import re
 
 from vit_demo.checkpoints import about_embedded
 from vit_demo.checkpoints.hub import can_download, downloaded, is_on_disk
@@ -55,7 +56,7 @@ def models(server: Server, language: str) -> list[dict]:
         rows.append(row(name, title(language, "file", name), size, True, language))
     for family, what, name, megabytes in CURATED:
         here = name in server.models or is_on_disk(name)
-        rows.append(row(name, title(language, family, what), megabytes, here, language))
+        rows.append(row(name, curated_title(language, family, what), megabytes, here, language))
     return rows
 
 
@@ -75,6 +76,16 @@ def title(language: str, family: str, what: str) -> str:
     return f"{words(language)[f'family_{family}']} · {what}"
 
 
+def curated_title(language: str, family: str, what: str) -> str:
+    """In the words of the language: "patch 16", "4 registers"."""
+    text = words(language)
+    what = re.sub(r"patch (\d+)", lambda found: text["model_patch"].format(size=found[1]), what)
+    what = re.sub(
+        r"(\d+) registers", lambda found: text["model_registers"].format(count=found[1]), what
+    )
+    return title(language, family, what)
+
+
 def embedded_title(name: str, language: str) -> str:
     about, text = about_embedded(name), words(language)
     kind = "embedded_digits" if about["preprocess"].get("light_on_dark") else "embedded_photos"
@@ -87,7 +98,7 @@ def title_of(server: Server, name: str, language: str) -> str:
         return embedded_title(name, language)
     if name in server.files:
         return title(language, "file", name)
-    curated = {name: title(language, family, what) for family, what, name, _ in CURATED}
+    curated = {name: curated_title(language, family, what) for family, what, name, _ in CURATED}
     return curated.get(name, name)
 
 

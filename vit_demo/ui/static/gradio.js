@@ -86,9 +86,10 @@ export function mirrorProgress(id, then) {
 export function mirrorToasts(then) {
   let last = "";
   const read = () => {
-    const words = [...document.querySelectorAll("[data-testid=toast-text]")].at(-1)?.textContent;
-    if ((words ?? "") === last) return;
-    last = words ?? "";
+    const toast = [...document.querySelectorAll("[data-testid=toast-text]")].at(-1),
+      words = toast?.textContent.trim() ?? "";
+    if (words === last) return;
+    last = words;
     then(last, /connection/i.test(last));
   };
   new MutationObserver(read).observe(document.body, {

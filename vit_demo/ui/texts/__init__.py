@@ -4,10 +4,14 @@ import re
 from collections.abc import Sequence
 from functools import cache
 
+from vit_demo.map_settings import FITS
 from vit_demo.ui.texts import en, ko
 
 LANGUAGES = {"en": en, "ko": ko}
-EXPLORER_TEXTS = {name: language.EXPLORER for name, language in LANGUAGES.items()}
+EXPLORER_TEXTS = {
+    name: language.EXPLORER | {f"fit_{fit}": language.PAGE[f"fit_{fit}"] for fit in FITS}
+    for name, language in LANGUAGES.items()
+}
 INSIDE_TEXTS = {name: language.INSIDE for name, language in LANGUAGES.items()}
 GLOSSARY = {
     name: {
@@ -61,6 +65,11 @@ def one_sentence(error: Exception | str, language: str | None = "en") -> str:
         if found:
             return sentence.format(*found.groups())
     return said
+
+
+def toasts(language: str) -> dict[str, str]:
+    """What Gradio may say on the page in English, in this language; only whole sentences."""
+    return {said: own for said, own in LANGUAGES[language].ERRORS.items() if "{}" not in said}
 
 
 @cache

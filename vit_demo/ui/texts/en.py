@@ -10,6 +10,8 @@ PAGE = {
     "model_here": "{size}, here",
     "model_download": "{size} to download",
     "model_or_more": "{size} or more",
+    "model_patch": "patch {size}",
+    "model_registers": "{count} registers",
     "family_embedded": "Embedded",
     "family_file": "File",
     "family_imagenet": "ImageNet",
@@ -40,7 +42,7 @@ PAGE = {
     "tab_trust": "Trust",
     "tab_compare": "Compare",
     "tab_learn": "Learn",
-    "title_explore": "Where did each head look?",
+    "title_explore": "Where did the model look?",
     "title_inside": "How does the model come to its answer?",
     "title_trust": "Can I trust this map?",
     "title_compare": "Side by side",
@@ -119,21 +121,21 @@ test under Trust.</p>""",
     "take_done": "Saved {name}",
     "take_failed": "This file could not be made. Choose the picture again and try once more.",
     "take_still": "A class map goes through all layers at once: there is nothing to play.",
-    "take_code": "The same from Python or the command line:",
+    "take_code": "The same from the command line:",
     "about_title": "About",
     "about": """<p>The model is written from scratch in one readable file; timm's weights fit into it
 without translation. One forward pass is remembered, every later question is answered from it, and
 layer, head and patch change in your browser.</p>
-<p>Your picture goes to this server and nowhere else. The file you send lies on its disk for {minutes}
-minutes; older ones are removed when the next picture comes. What is needed to answer more questions
-(numbers, and a smaller copy of the picture) stays in its memory and on its disk until newer pictures
-take its place. All of it is removed when the server stops.</p>
+<p>Your picture goes to this server and nowhere else. The file you send is removed from its disk after
+{minutes} minutes. What is needed to answer more questions (numbers, and a copy of the picture with at most
+{megapixels} megapixels) stays in its memory and on its disk until newer pictures take its place. All of it
+is removed when the server stops.</p>
 <p>Paper: A. Dosovitskiy et al., <cite>An Image is Worth 16x16 Words: Transformers for Image
 Recognition at Scale</cite>, ICLR 2021, <a href="https://arxiv.org/abs/2010.11929">arXiv:2010.11929</a>.
 Rollout: S. Abnar and W. Zuidema, <cite>Quantifying Attention Flow in Transformers</cite>, ACL 2020,
 <a href="https://arxiv.org/abs/2005.00928">arXiv:2005.00928</a>.</p>
-<p>Code: Apache-2.0. Example pictures: CC0, public domain and Apache-2.0, listed in
-assets/README.md. Other models bring licences of their own.</p>""",
+<p>Code: Apache-2.0. Example pictures: CC0, public domain, CC BY-SA 3.0, GPL-2 or later and Apache-2.0;
+assets/README.md says which is which. Other models bring licences of their own.</p>""",
     "cite": "Cite the paper",
 }  # fmt: skip
 
@@ -357,6 +359,36 @@ GLOSSARY = {
     "of the method.",
     "correlation": "Rank correlation: 1 if two maps put the patches into the same order, 0 "
     "if one says nothing about the other.",
+    "score": "Score: Half the area between the curve with the most marked patches kept and the one "
+    "with them removed; a random order gets about 0.",
+    "band": "Band of chance: A random map scores within it at least 19 times of 20, so a score in it may "
+    "be luck.",
+    "embedding": "Embedding: A list of learned numbers that stands for something, here for a patch or "
+    "for its place.",
+    "cosine": "Cosine: How alike the directions of two vectors are: 1 the same, 0 unrelated, "
+    "−1 opposite.",
+    "component": "Principal component: A direction in which many vectors differ most from one another; "
+    "the first few tell most of what there is.",
+    "layer_norm": "LayerNorm: Brings the numbers of each token to mean 0 and deviation 1, then to a "
+    "learned scale.",
+    "qkv": "Query, key and value: What a token looks for, what it offers to be found by, and what it "
+    "hands over to those who find it.",
+    "softmax": "Softmax: Turns any numbers into positive shares that add up to 1; larger numbers get "
+    "more.",
+    "temperature": "Temperature: A number that divides the scores before softmax: low makes the shares "
+    "sharper, high makes them more alike.",
+    "residual_stream": "Residual stream: A token on its way through the layers; each layer adds to it "
+    "and replaces nothing.",
+    "mlp": "MLP: Two layers of weights with a bend between them, applied to each token by itself.",
+    "logit_lens": "Logit lens: Asking the last layer's head what it would answer from a token of an "
+    "earlier layer.",
+    "epoch": "Epoch: Once through all pictures of the training set.",
+    "accuracy": "Accuracy: The share of the pictures that the model names rightly.",
+    "loss": "Loss: How wrong the answers are, as one number that training makes smaller: 0 if the model "
+    "is certain and right.",
+    "label_smoothing": "Label smoothing: Training asks for nearly 100\u00a0% on the right label, with a "
+    "little for all others, so that the model does not grow too sure.",
+    "confusion": "Confusion matrix: A table that counts, for each true label, which label the model gave.",
     "crop": "Crop: The middle of the picture, as models are tested; the edges are cut off.",
     "pad": "Pad: The whole picture, with plain bars that make it fit.",
     "stretch": "Stretch: The whole picture, pulled into the model's shape.",

@@ -13,6 +13,8 @@ PAGE = {
     "model_here": "{size}, 바로 사용",
     "model_download": "{size} 다운로드 필요",
     "model_or_more": "{size} 이상",
+    "model_patch": "패치 {size}",
+    "model_registers": "레지스터 {count}개",
     "family_embedded": "내장",
     "family_file": "파일",
     "family_imagenet": "ImageNet",
@@ -43,7 +45,7 @@ PAGE = {
     "tab_trust": "검증",
     "tab_compare": "비교",
     "tab_learn": "학습",
-    "title_explore": "각 헤드는 어디를 보았을까요?",
+    "title_explore": "모델은 어디를 보았을까요?",
     "title_inside": "모델은 어떻게 예측에 이를까요?",
     "title_trust": "이 맵을 믿어도 될까요?",
     "title_compare": "나란히 보기",
@@ -122,17 +124,17 @@ PAGE = {
     "take_code": "명령줄에서 같은 맵 만들기:",
     "about_title": "소개",
     "about": """<p>모델은 읽기 쉬운 파일 하나에 처음부터 새로 작성했고, timm의 가중치가 변환 없이 그대로
-들어갑니다. forward는 한 번만 하고 이후의 모든 질문은 그 기록으로 답합니다. 레이어, 헤드, 패치는 브라우저
+들어갑니다. 순전파는 한 번만 하고 이후의 모든 질문은 그 기록으로 답합니다. 레이어, 헤드, 패치는 브라우저
 안에서 바뀝니다.</p>
-<p>사진은 이 서버로만 보내집니다. 올린 파일은 서버의 디스크에 {minutes}분 동안 보관되고, 그보다 오래된 파일은
-다음 사진이 올 때 지워집니다. 이어지는 질문에 답하는 데 필요한 것(숫자와 줄인 사진)은 새 사진들에 밀려날 때까지
-메모리와 디스크에 남습니다. 서버를 끄면 모두 지워집니다.</p>
+<p>사진은 이 서버로만 보내집니다. 올린 파일은 {minutes}분이 지나면 서버의 디스크에서 지워집니다. 이어지는 질문에
+답하는 데 필요한 것(숫자와 최대 {megapixels}메가픽셀의 사진 사본)은 새 사진들에 밀려날 때까지 메모리와 디스크에
+남습니다. 서버를 끄면 모두 지워집니다.</p>
 <p>논문: A. Dosovitskiy et al., <cite>An Image is Worth 16x16 Words: Transformers for Image
 Recognition at Scale</cite>, ICLR 2021, <a href="https://arxiv.org/abs/2010.11929">arXiv:2010.11929</a>.
 롤아웃: S. Abnar and W. Zuidema, <cite>Quantifying Attention Flow in Transformers</cite>, ACL 2020,
 <a href="https://arxiv.org/abs/2005.00928">arXiv:2005.00928</a>.</p>
-<p>코드: Apache-2.0. 예시 사진: CC0, 퍼블릭 도메인, Apache-2.0 (assets/README.md 참고). 다른 모델에는
-각각의 라이선스가 있습니다.</p>""",
+<p>코드: Apache-2.0. 예시 사진: CC0, 퍼블릭 도메인(public domain), CC BY-SA 3.0, GPL-2 이상(GPL-2 or later),
+Apache-2.0. 사진마다의 라이선스는 assets/README.md에 있습니다. 다른 모델에는 각각의 라이선스가 있습니다.</p>""",
     "cite": "논문 인용하기",
 }  # fmt: skip
 
@@ -150,7 +152,7 @@ EXPLORER = {
     "attention": "raw 어텐션",
     "head_rollout_hint": "헤드 하나를 고르고, 그 아래 레이어들은 모든 헤드의 평균을 따라갑니다",
     "rollout_hint": "이 레이어까지의 모든 레이어, 모든 헤드를 합친 것",
-    "attention_hint": "한 레이어만, softmax에서 나온 그대로",
+    "attention_hint": "한 레이어만, 소프트맥스에서 나온 그대로",
     "class": "클래스",
     "class_hint": "왜 이 레이블일까요? 사진에서 한 클래스를 뒷받침하는 부분을 보여 줍니다",
     "class_none": "이 모델에는 클래스가 없습니다",
@@ -183,7 +185,7 @@ EXPLORER = {
     "pause": "일시 정지",
     "query_from": "기준",
     "query_to": "대상",
-    "patch": "패치 {row}행 {col}열",
+    "patch": "{row}행 {col}열 패치",
     "token_cls": "클래스 토큰",
     "token_two": "클래스·distillation 토큰",
     "token_avg": "모든 패치의 평균",
@@ -193,7 +195,7 @@ EXPLORER = {
     "tip_back": "클릭: 돌아가기",
     "follow": "포인터 따라가기",
     "more": "설정 더 보기",
-    "residual": "residual 비중",
+    "residual": "잔차 비중",
     "discard": "작은 값 버리기",
     "below": "아래 레이어",
     "below_mean": "헤드 평균",
@@ -213,7 +215,7 @@ EXPLORER = {
     "png": "PNG",
     "png_hint": "지금 보이는 화면을 그림으로 내려받기",
     "sheet_fit": "이미지 맞춤: {fit}",
-    "sheet_rollout": ", residual 비중 {residual}, 버린 비율 {discard}.",
+    "sheet_rollout": ", 잔차 비중 {residual}, 버린 비율 {discard}.",
     "python": "Python 복사",
     "python_hint": "이 화면을 만드는 Python 코드 복사",
     "copied": "복사했습니다",
@@ -227,7 +229,7 @@ EXPLORER = {
     "legend_to": "이 토큰을 향한 어텐션",
     "legend_special": "레이어 헤드 평균과의 차이",
     "legend_contribution": "log p에 더해진 값, 흰색은 0",
-    "legend_logit": "클래스 점수(logit) 단위",
+    "legend_logit": "클래스 점수(로짓) 단위",
     "legend_share": "패치 하나의 비중",
     "legend_random": "무작위 수",
     "legend_difference": "두 맵의 차이, 흰색은 0",
@@ -238,7 +240,7 @@ EXPLORER = {
     "wall_attention": "raw 어텐션",
     "wall_special_hint": "헤드 롤아웃: 각 헤드가 같은 레이어의 다른 헤드와 다른 점",
     "wall_whole_hint": "헤드 롤아웃: 각 헤드가 가져오는 것 전체",
-    "wall_attention_hint": "레이어마다 따로, softmax에서 나온 그대로",
+    "wall_attention_hint": "레이어마다 따로, 소프트맥스에서 나온 그대로",
     "wall_hint": "행은 레이어(맨 위가 마지막)이며 행마다 색 범위가 따로 있습니다. 열은 헤드입니다. "
     "클릭하면 열립니다.",
     "wall_name": "{layer}번 레이어 {head}번 헤드",
@@ -324,7 +326,7 @@ GLOSSARY = {
     "gradient_rollout": "그래디언트 롤아웃: 레이블을 뒷받침하는 어텐션만 따라가는 롤아웃입니다.",
     "grad_cam": "Grad-CAM: 마지막 레이어의 어텐션입니다. 레이블을 돕는 헤드일수록 크게 셉니다.",
     "random": "무작위 맵: 무작위로 만든 맵입니다. 믿을 만한 맵이라면 이보다 나아야 합니다.",
-    "residual": "residual: 레이어마다 토큰은 자신을 유지한 채 다른 토큰에서 가져온 것을 더합니다. 이 값은 유지하는 비율입니다.",
+    "residual": "잔차: 레이어마다 토큰은 자신을 유지한 채 다른 토큰에서 가져온 것을 더합니다. 이 값은 유지하는 비율입니다.",
     "discard": "작은 값 버리기: 각 토큰의 어텐션에서 가장 작은 값들을 0으로 두어, 쌓여서 뿌옇게 되지 않게 합니다.",
     "below": "아래 레이어: 고른 헤드 아래에서는 헤드 평균을 따라갑니다. 같은 번호의 헤드는 비교용입니다. 헤드 번호는 우연히 정해집니다.",
     "entropy": "엔트로피: 맵이 얼마나 퍼져 있는지입니다. 몇몇 패치에 몰려 있으면 낮고, 고르게 퍼져 있으면 높습니다.",
@@ -332,10 +334,28 @@ GLOSSARY = {
     "share": "비중: 전체 100\u00a0% 가운데 이 패치에 놓인 몫입니다. 패치가 아닌 토큰에 놓인 몫은 맵 옆에 적혀 있습니다.",
     "to": "이 토큰을 향한 어텐션: 각 패치가 자기 어텐션 가운데 고른 토큰에 주는 비율입니다. 모두 더해도 100\u00a0%가 아닙니다.",
     "points": "퍼센트포인트(%p): 두 비율의 차이입니다. 2\u00a0% 대신 3\u00a0%이면 1%p 높습니다.",
-    "logit": "logit: softmax가 확률로 바꾸기 전의 레이블 점수입니다.",
+    "logit": "로짓: 소프트맥스가 확률로 바꾸기 전의 레이블 점수입니다.",
     "log_p": "log p: 레이블 확률의 로그입니다. 확신하면 0이고, 믿음이 약할수록 0보다 작아집니다.",
     "difference": "차이: 한 레이블의 맵에서 다른 레이블의 맵을 뺀 것으로, 단위는 방법에 따릅니다.",
     "correlation": "순위 상관: 두 맵이 패치를 같은 순서로 놓으면 1, 서로 관계가 없으면 0입니다.",
+    "score": "점수: 가장 강조된 패치를 남긴 곡선과 제거한 곡선 사이 넓이의 절반입니다. 무작위 순서는 0쯤입니다.",
+    "band": "무작위의 범위: 무작위 맵의 점수가 20번 중 19번 이상 들어가는 범위입니다. 점수가 이 안에 있으면 우연일 수 있습니다.",
+    "embedding": "임베딩: 무언가를 나타내는 학습된 숫자의 목록입니다. 여기서는 패치나 그 위치를 나타냅니다.",
+    "cosine": "코사인 유사도: 두 벡터의 방향이 얼마나 비슷한지입니다. 같으면 1, 관계가 없으면 0, 반대면 −1입니다.",
+    "component": "주성분: 여러 벡터가 서로 가장 크게 달라지는 방향입니다. 처음 몇 개가 대부분을 설명합니다.",
+    "layer_norm": "LayerNorm: 토큰마다 숫자들을 평균 0, 표준편차 1로 맞춘 뒤 학습된 크기로 조정합니다.",
+    "qkv": "쿼리, 키, 값: 토큰이 찾는 것, 다른 토큰에게 찾아지게 하는 것, 찾은 토큰에게 건네주는 것입니다.",
+    "softmax": "소프트맥스: 어떤 수들이든 합이 1인 양수 비율로 바꿉니다. 수가 클수록 비율도 큽니다.",
+    "temperature": "온도: 소프트맥스 전에 점수를 나누는 수입니다. 낮으면 비율이 뾰족해지고 높으면 서로 비슷해집니다.",
+    "residual_stream": "잔차 스트림: 레이어를 지나가는 토큰입니다. 레이어마다 무언가를 더할 뿐, 있던 것을 바꿔치기하지 않습니다.",
+    "mlp": "MLP: 가운데에 비선형 함수를 둔 두 층의 가중치로, 토큰마다 따로 적용됩니다.",
+    "logit_lens": "로짓 렌즈: 앞 레이어의 토큰을 마지막 분류 헤드에 넣어 무엇이라고 예측하는지 보는 것입니다.",
+    "epoch": "에폭: 훈련 세트의 모든 사진을 한 번씩 지나는 것입니다.",
+    "accuracy": "정확도: 모델이 올바르게 예측한 사진의 비율입니다.",
+    "loss": "손실: 예측이 얼마나 틀렸는지를 나타내는 수로, 학습은 이 수를 줄입니다. 확신하고 맞히면 0입니다.",
+    "label_smoothing": "레이블 스무딩: 정답 레이블에 100\u00a0%가 아니라 조금 덜 주고 나머지를 다른 레이블에 나누어, 모델이 지나치게 "
+    "확신하지 않게 합니다.",
+    "confusion": "혼동 행렬: 실제 레이블마다 모델이 어떤 레이블로 예측했는지 센 표입니다.",
     "crop": "자르기: 모델을 평가할 때처럼 사진의 가운데만 봅니다. 가장자리는 잘립니다.",
     "pad": "여백: 사진 전체에 여백을 더해 모양을 맞춥니다.",
     "stretch": "늘이기: 사진 전체를 모델의 모양에 맞게 늘이거나 줄입니다.",
@@ -381,8 +401,8 @@ TRUST = {
     "check_all": "일곱 가지 모두 검증",
     "check_thorough": "꼼꼼히 검증",
     "check_thorough_hint": "20단계, 무작위 순서 30개로, 토큰을 빼기도 하고 덮어 칠하기도 합니다. 훨씬 오래 걸리는 대신 무작위의 범위가 좁아집니다",
-    "best": "이 사진에서는 이 검증에서 {best}이(가) 가장 좋았습니다.",
-    "best_before": "이 사진에서는 이 검증에서 {best}이(가) 가장 좋았고, 그다음은 {second}입니다.",
+    "best": "이 사진의 검증에서 가장 좋은 방법은 {best}입니다.",
+    "best_before": "이 사진의 검증에서 가장 좋은 방법은 {best}, 그다음은 {second}입니다.",
     "best_none": "이 사진에서는 어떤 방법도 무작위보다 낫지 않았습니다.",
     "best_thorough": "꼼꼼한 검증: 토큰을 뺐을 때와 덮어 칠했을 때의 평균입니다.",
     "best_nowhere": "언제나 이기는 방법은 없습니다. 다른 사진에서는 다른 방법이 가장 좋을 수 있습니다.",
@@ -396,7 +416,7 @@ TRUST = {
     "sentence_better": "강조된 패치를 제거하면 '{label}'의 확률이 무작위보다 빨리 떨어집니다.",
     "sentence_chance": "무작위와 다르지 않습니다. 여기서는 이 맵을 믿지 마세요.",
     "sentence_worse": "강조된 패치를 제거하면 '{label}'의 확률이 무작위보다 느리게 떨어집니다. 여기서 이 맵은 엉뚱한 곳을 가리킵니다.",
-    "score_is": "점수 {score}: 두 곡선 사이 넓이의 절반입니다. 무작위 순서만으로는 ±{band}를 벗어나지 않습니다.",
+    "score_is": "점수 {score}: 두 곡선 사이 넓이의 절반입니다. 무작위 순서만으로는 ±{band} 안에 머뭅니다.",
     "axis_x": "남은 패치",
     "axis_y": "“{label}”의 확률",
     "curve_insertion": "가장 강조된 패치부터 남김 (높을수록 좋음)",
@@ -483,8 +503,8 @@ INSIDE = {
     "head_less": "이전 헤드",
     "head_more": "다음 헤드",
     "of": "{k} / {count}",
-    "head_k": "헤드 {k}",
-    "patch_at": "패치 {row}행 {col}열",
+    "head_k": "{k}번 헤드",
+    "patch_at": "{row}행 {col}열 패치",
     "cls_token": "클래스 토큰",
     "dist_token": "distillation 토큰",
     "reg_token": "레지스터",
@@ -521,8 +541,8 @@ INSIDE = {
     "guess_pixels_a": "검정은 평균 색보다 어두운데 그 평균을 뺐기 때문",
     "guess_pixels_b": "크기를 바꿀 때 검은 픽셀이 사라지기 때문",
     "guess_pixels_c": "신경망은 0을 곱할 수 없기 때문",
-    "guess_pixels_answer": "0은 학습 사진들의 평균 색(바이트 {mean})입니다. 그래서 검정은 {black}, 하양은 "
-    "{white}이(가) 됩니다.",
+    "guess_pixels_answer": "0은 학습 사진들의 평균 색(바이트 {mean})입니다. 그래서 검정의 값은 {black}, "
+    "하양의 값은 {white}입니다.",
     "idea_pixels": "사진은 0에서 255까지의 바이트로 된 표입니다. 가중치는 양수와 음수가 섞인 작은 숫자라서, "
     "먼저 255로 나누고 학습 사진들의 평균을 뺀 다음 퍼진 정도로 나눕니다. 채널마다 따로 합니다. 어떤 사진이든 "
     "같은 두 숫자를 쓰므로 사진의 정보는 그대로 남습니다.",
@@ -584,7 +604,7 @@ INSIDE = {
     "guess_embedding_a": "엉뚱한 답: 사진이 망가졌으니까",
     "guess_embedding_b": "같은 레이블이지만 자신 없게",
     "guess_embedding_c": "정확히 같은 답",
-    "guess_embedding_answer": "같습니다. 차이 {difference}은(는) 반올림 오차입니다. 어텐션은 순서 없이 모든 토큰을 "
+    "guess_embedding_answer": "같습니다. {difference}의 차이는 반올림 오차입니다. 어텐션은 순서 없이 모든 토큰을 "
     "한꺼번에 봅니다. 순서는 위치 벡터에만 있어서, 위치가 따라가지 않으면 다른 사진이 됩니다.",
     "idea_embedding": "어텐션에게 토큰은 주머니에 든 구슬과 같아서 둘을 바꿔도 달라지는 것이 없습니다. 그래서 "
     "패치가 어디에 있었는지를 패치 자체에 적어 두어야 합니다. 모델은 자리마다 벡터를 하나씩 배워 더합니다. 자리들이 "
@@ -619,8 +639,8 @@ INSIDE = {
     "guess_norm_a": "열 배 그대로",
     "guess_norm_b": "다른 토큰과 같다",
     "guess_norm_c": "0",
-    "guess_norm_answer": "토큰마다 자기 표준편차로 나눕니다. 여기서는 길이가 {low}~{high}이던 것이 모두 √D = "
-    "{root}이(가) 됩니다.",
+    "guess_norm_answer": "토큰마다 자기 표준편차로 나눕니다. 여기서는 길이가 {low}에서 {high}까지 다르던 토큰들이 모두 "
+    "같아집니다(√D = {root}).",
     "idea_norm": "레이어를 지날 때마다 토큰에 무언가 더해지고, 토큰마다 자라는 속도가 다릅니다. LayerNorm 덕분에 "
     "어텐션과 MLP는 모두를 같은 눈금으로 봅니다. 토큰 자체는 바뀌지 않습니다. 정규화는 가지에만 있고 줄기(잔차 "
     "스트림)는 그대로 흐릅니다.",
@@ -698,10 +718,10 @@ INSIDE = {
     "guess_heads_a": "언제나 그렇다",
     "guess_heads_b": "꼭 그렇지는 않다",
     "guess_heads_c": "절대 그렇지 않다",
-    "guess_heads_same": "여기서는 마침 그렇습니다. 헤드 {bright}이(가) 가장 밝은 패치({peak})를 갖고 가장 많이 "
+    "guess_heads_same": "여기서는 마침 그렇습니다. {bright}번 헤드가 가장 밝은 패치({peak})를 갖고 가장 많이 "
     "({length}) 적습니다. 하지만 밝다고 중요한 것은 아닙니다. 적는 것은 값에도 달려 있으니 다른 레이어도 보세요.",
-    "guess_heads_other": "여기서는 헤드 {bright}의 패치가 가장 밝지만({peak}) 적는 길이는 {own}뿐이고, 헤드 {long}이(가) "
-    "{length}로 가장 많이 적습니다. 밝다고 중요한 것은 아닙니다. 적는 것은 값과 W_o에도 달려 있습니다.",
+    "guess_heads_other": "여기서는 {bright}번 헤드의 패치가 가장 밝지만({peak}) 적는 길이는 {own}뿐이고, 가장 많이 적는 "
+    "것은 {long}번 헤드({length})입니다. 밝다고 중요한 것은 아닙니다. 적는 것은 값과 W_o에도 달려 있습니다.",
     "idea_heads": "어텐션은 어디에서 가져올지만 말합니다. 옮겨지는 것은 값입니다. 비율이 큰 토큰부터 차례로 더하며 "
     "합이 자라는 것을 보세요. 토큰 몇 개가 거의 전부일 때가 많습니다. 헤드가 온 어텐션을 쏟아 본 곳의 값이 거의 "
     "0일 수도 있습니다.",
@@ -723,13 +743,13 @@ INSIDE = {
     "units": "MLP의 유닛",
     "active": "유닛 {count}개 중 0보다 큰 것",
     "units_about": "선택한 토큰에 가장 많이 더하는 유닛 다섯 개와 패치 위의 활성값입니다. 무엇을 찾고 있을까요?",
-    "unit": "유닛 {unit}",
+    "unit": "{unit}번 유닛",
     "activation": "활성값",
     "guess_mlp": "이 레이어가 더하는 것은 원래 있던 것에 비해 얼마나 길까요?",
     "guess_mlp_a": "더 짧다",
     "guess_mlp_b": "비슷하다",
     "guess_mlp_c": "더 길다",
-    "guess_mlp_answer": "{layer}번째 레이어에서 어텐션과 MLP는 길이 {stream}인 스트림에 {added}을(를) 더합니다. "
+    "guess_mlp_answer": "{layer}번 레이어에서 어텐션과 MLP가 함께 더하는 것의 길이는 {added}, 스트림의 길이 {stream}의 "
     "{ratio}배입니다.",
     "idea_mlp": "어텐션은 토큰 사이에서 정보를 옮기고, MLP는 토큰 하나씩 따로 생각합니다. 유닛 {units}개는 저마다 어떤 "
     "무늬가 있는지 묻고, 있으면 무언가를 적습니다. 모든 것이 더해지므로 뒤의 레이어도 앞에서 적은 것을 읽을 수 있고, "
@@ -739,14 +759,14 @@ INSIDE = {
     # 9
     "name_layers": "레이어",
     "title_layers": "레이어마다",
-    "say_layers": "4~8단계가 {L}번 반복됩니다. 레이어마다 헤드에게 물으면 뭐라고 답할까요? 마지막 답에는 누가 얼마나 "
-    "보탰을까요?",
+    "say_layers": "4~8단계가 {L}번 반복됩니다. 레이어마다 분류 헤드에 물으면 무엇이라고 예측할까요? 최종 예측에는 누가 "
+    "얼마나 보탰을까요?",
     "caution": "조심해서 읽으세요. 답하도록 학습한 것은 마지막 레이어뿐입니다. 앞의 레이어에는 그들을 위해 만들어지지 "
     "않은 분류 헤드로 묻는 것입니다.",
     "lens": "최종 예측의 순위",
     "first_after": "그때의 1위",
     "before_all": "처음",
-    "after": "레이어 {layer}",
+    "after": "{layer}번 레이어",
     "rank": "순위",
     "rank_is": "{label}: {rank}위, {share}",
     "legend_answer": "“{label}”",
@@ -757,7 +777,7 @@ INSIDE = {
     "bias_short": "b",
     "projection_bias": "사영의 편향",
     "point_ledger": "칸을 가리켜 보세요.",
-    "adds": "레이어 {layer}, {part}: “{label}”의 로짓에 {value}",
+    "adds": "{layer}번 레이어, {part}: “{label}”의 로짓에 {value}",
     "embedding": "임베딩",
     "all_heads": "헤드",
     "biases": "편향",
@@ -766,8 +786,8 @@ INSIDE = {
     "guess_layers": "무작위 가중치를 가진 모델도 레이어를 지나며 자기 답을 찾아가는 것처럼 보일까요?",
     "guess_layers_a": "그렇다, 그 곡선도 1위로 끝난다",
     "guess_layers_b": "아니다, 곡선이 평평하다",
-    "guess_layers_answer": "점선은 블록이 무작위인 모델입니다. 그 모델의 답 “{answer}”은(는) {first}위에서 시작해 "
-    "중간에는 {middle}위, 끝에는 1위입니다. 1위로 올라간다는 것은 아무것도 증명하지 않습니다. 어떤 "
+    "guess_layers_answer": "점선은 블록이 무작위인 모델입니다. 그 모델의 예측 “{answer}”의 순위는 처음에 {first}위, "
+    "중간에 {middle}위, 끝에 1위입니다. 1위로 올라간다는 것은 아무것도 증명하지 않습니다. 어떤 "
     "가중치로든 모든 곡선은 거기서 끝납니다.",
     "idea_layers": "레이어는 더하기만 하므로 언제든 같은 분류 헤드로 스트림을 읽어 볼 수 있습니다. 이것이 로짓 "
     "렌즈입니다. 답은 합에서 읽으므로 합의 각 부분이 얼마를 보탰는지도 물을 수 있습니다. 이것이 장부입니다. 서로 "
@@ -786,7 +806,7 @@ INSIDE = {
     "to_probabilities": "로짓에서 확률로",
     "logit": "로짓",
     "probability": "확률",
-    "the_rest": "나머지 레이블 {count}개가 {share}을(를) 나눕니다.",
+    "the_rest": "나머지 레이블 {count}개의 합은 {share}입니다.",
     "all_one": "모두 합하면 100 %입니다.",
     "class_map": "되돌아가기: 클래스 맵",
     "point_map": "패치를 가리키면 “{label}”의 log p에 얼마를 더하는지 보입니다.",
@@ -799,7 +819,7 @@ INSIDE = {
     "guess_answer_a": "그렇다, 강하면 필요한 것",
     "guess_answer_b": "그럴듯해 보이면 그렇다",
     "guess_answer_c": "아니다, 패치를 없애 보아야 안다",
-    "guess_answer_answer": "맵은 주장일 뿐입니다. 표시된 패치를 없애 보세요. 무작위 패치를 없앨 때보다 레이블이 더 빨리 "
+    "guess_answer_answer": "맵은 주장일 뿐입니다. 강조된 패치를 없애 보세요. 무작위 패치를 없앨 때보다 레이블이 더 빨리 "
     "낮아지지 않으면 그 맵은 여기서 쓸모가 없습니다. 검증 탭이 바로 그것을 합니다.",
     "idea_answer": "분류 헤드는 레이블마다 방향을 하나씩 압니다. 로짓은 토큰이 그 방향으로 얼마나 향하는지이고, "
     "소프트맥스는 모든 레이블을 견줍니다. “모르겠다”는 답은 없습니다. 모델이 본 적 없는 것이어도 확률의 합은 "
@@ -808,13 +828,13 @@ INSIDE = {
     "있습니다.",
     # 모델 해부
     "title_anatomy": "모델 해부",
-    "say_anatomy": "{model}이(가) 어떤 모델인지, 가중치와 예시 사진을 보는 방식으로 살펴봅니다.",
+    "say_anatomy": "{model} 모델의 특징을 가중치와 예시 사진을 보는 방식에서 살펴봅니다.",
     "mean_coming": "예시 사진 {all}장 중 {count}장의 평균 …",
     "mean_of": "어텐션은 데이터셋이 아니라 예시 사진 {all}장의 평균입니다.",
     "mean_all_heads": "모든 헤드의 평균",
     "uniform": "균일한 어텐션",
     "bits": "비트",
-    "head_value": "레이어 {layer}, 헤드 {head}: {value} {unit}",
+    "head_value": "{layer}번 레이어 {head}번 헤드: {value} {unit}",
     "anatomy_distance": "헤드는 얼마나 멀리 볼까요?",
     "anatomy_distance_about": "점 하나가 헤드 하나입니다. 패치와 그 패치가 보는 패치 사이의 평균 거리입니다. 점선은 "
     "어디나 똑같이 볼 때입니다.",
@@ -849,9 +869,9 @@ COMPARE = {
     "second_picture": "두 번째 사진",
     "answer": "가장 가능성 높은 레이블 다섯 개",
     "no_labels": "레이블 없음: 맵만 볼 수 있습니다",
-    "layer_pair": "{layers}개 중 {layer} · {others}개 중 {other}",
-    "layer_in": "레이어 {layer}/{layers}",
-    "back_patch": "패치 {row}, {col}에서 돌아가기",
+    "layer_pair": "{layer} / {layers} · {other} / {others}",
+    "layer_in": "{layers}개 중 {layer}번 레이어",
+    "back_patch": "{row}행 {col}열 패치에서 돌아가기",
     "png_hint": "둘과 그 차이를 그림 파일로 저장",
     "difference": "차이",
     "difference_grid": "첫째에서 둘째를 뺀 값, {rows} × {cols}칸",
@@ -862,16 +882,16 @@ COMPARE = {
     "correlation": "순위 상관",
     "correlation_hint": "두 맵이 패치의 순위를 얼마나 비슷하게 매기는지: 1은 같은 순서, 0은 무관, −1은 반대 순서",
     "heads_note": "헤드 번호는 우연히 정해집니다. 두 모델에서 번호가 같아도 아무 뜻이 없습니다.",
-    "not_seen": "이 패치는 “{second}”이(가) 본 영역 밖에 있습니다. 그쪽은 답의 맵을 보여 줍니다.",
+    "not_seen": "이 패치는 “{second}” 쪽이 본 영역 밖에 있습니다. 그쪽은 예측의 맵을 보여 줍니다.",
     "not_seen_first": "이 패치는 첫째가 본 영역 밖에 있습니다. 다른 패치를 고르세요.",
-    "no_label": "“{second}”에는 이런 이름의 레이블이 없습니다. 그쪽은 자기 답의 맵을 보여 줍니다.",
+    "no_label": "“{second}”에는 이런 이름의 레이블이 없습니다. 그쪽은 자기 예측의 맵을 보여 줍니다.",
     "labels": "의견이 갈리는 레이블",
     "label": "레이블",
     "why": "왜 이 레이블일까요? 양쪽에서 무엇이 이 레이블을 지지하는지 보기",
     "not_a_label": "이 모델의 레이블이 아님",
-    "agree": "둘 다 {first}(이)라고 합니다.",
+    "agree": "둘 다 예측이 같습니다: {first}.",
     "disagree": "{first} 대 {second}.",
-    "strangers": "{first}, {second}: 두 답 모두 상대 모델에는 없는 레이블입니다.",
+    "strangers": "{first}, {second}: 두 예측 모두 상대 모델에는 없는 레이블입니다.",
 }
 
 LEARN = {
@@ -885,8 +905,8 @@ LEARN = {
     "examples": "예시 숫자",
     "answer_title": "이 순간의 예측",
     "answer_empty": "숫자를 그리거나 예시를 고르세요.",
-    "settled": "{step}스텝부터는 마지막까지 줄곧 {digit}(으)로 예측합니다.",
-    "settled_first": "처음부터 끝까지 {digit}(으)로 예측합니다. 학습 전의 예측은 우연입니다.",
+    "settled": "{step}스텝부터 마지막까지 예측이 줄곧 {digit}입니다.",
+    "settled_first": "처음부터 끝까지 예측이 {digit}입니다. 학습 전의 예측은 우연입니다.",
     "slider": "학습 시점",
     "play": "재생",
     "pause": "일시 정지",
@@ -900,7 +920,7 @@ LEARN = {
     "loss": "손실",
     "loss_label": "학습 중의 손실, 마지막 테스트 손실은 {loss}",
     "curve_test": "테스트 숫자",
-    "curve_train": "훈련 숫자: 옮기고 돌려 더 어렵고, label smoothing 때문에 0이 될 수 없습니다",
+    "curve_train": "훈련 숫자: 옮기고 돌려 더 어렵고, 레이블 스무딩 때문에 0이 될 수 없습니다",
     "heads_title": "헤드가 보는 곳",
     "heads_about": "모든 헤드로 본 내 숫자입니다. 행은 레이어이고 맨 위가 마지막 레이어입니다.",
     "heads_label": "레이어 {layers}개, 레이어마다 헤드 {heads}개의 맵: {map}",
@@ -939,7 +959,7 @@ EXAMPLES = {
     "goldfish": "금붕어",
     "espresso": "에스프레소",
     "lemon": "레몬",
-    "penguin": "왕펭귄",
+    "penguin": "킹펭귄",
     "shepherd": "저먼 셰퍼드",
     "camel-and-shepherd": "낙타와 저먼 셰퍼드",
     "digit-two": "이",

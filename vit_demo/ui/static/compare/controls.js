@@ -2,7 +2,7 @@
 // What stands beside the picture, and one set of controls for both: they read and set the state of the
 // tab Explore.
 
-import { choice, el, range, select } from "../explorer/elements.js";
+import { choice, el, help, range, select } from "../explorer/elements.js";
 import { fusionsOf, isClass, isOne, SCHEMA } from "../explorer/state.js";
 import { savePng } from "../explorer/takeaway.js";
 import { shortName } from "../explorer/words.js";
@@ -157,9 +157,15 @@ export function buildControls(compare) {
   return el(
     "div",
     { class: "cmp-controls" },
-    map,
+    el("div", { class: "vx-row" }, map, help(compare, ...SCHEMA.plain_maps, "class_map")),
     el("span", { class: "vx-head" }, el("label", { for: ui.head.id }, t("head")), head),
-    el("span", { class: "vx-head" }, el("label", { for: ui.method.id }, t("method")), method),
+    el(
+      "span",
+      { class: "vx-head" },
+      el("label", { for: ui.method.id }, t("method")),
+      method,
+      help(compare, ...SCHEMA.class_maps),
+    ),
     el("div", { class: "cmp-layer" }, range(compare, "layer", 0, 0, 1)),
     ui.back,
     ui.png,

@@ -2,7 +2,7 @@
 // The tab Compare: another picture or another model beside what is on the page. The first one is what the
 // tab Explore shows; its state is the state of both.
 
-import { el } from "../explorer/elements.js";
+import { el, help } from "../explorer/elements.js";
 import { isOne } from "../explorer/state.js";
 import { amount, fill } from "../explorer/words.js";
 import { componentValue, uploadFile } from "../gradio.js";
@@ -229,9 +229,11 @@ function build(compare) {
       ui.answers[side] = el("ol", { class: "cmp-answer", "aria-label": t("answer") });
       parts.push(ui.answers[side]);
     } else {
-      ui.correlation = el("p", { class: "cmp-correlation" });
+      ui.correlation = el("span", { class: "cmp-correlation" });
       ui.about = el("p", { class: "cmp-muted" });
-      parts.push(el("div", {}, ui.correlation, ui.about));
+      parts.push(
+        el("div", {}, el("p", {}, ui.correlation, " ", help(compare, "correlation")), ui.about),
+      );
     }
     return el("section", { class: "cmp-side", "data-side": side }, ...parts);
   });

@@ -59,7 +59,8 @@ export function sheetOf(explorer) {
 function setup({ data, state, t }) {
   const rollout = !isClass(state) && state.map !== "attention";
   const shares = { residual: percent(state.residual), discard: percent(state.discard) };
-  return t("sheet_fit", { fit: data.fit }) + (rollout ? t("sheet_rollout", shares) : ".");
+  const fit = t(`fit_${data.fit}`);
+  return t("sheet_fit", { fit }) + (rollout ? t("sheet_rollout", shares) : ".");
 }
 
 /** A file's name that tells views apart: model, map, layer, head, who asks, fit.

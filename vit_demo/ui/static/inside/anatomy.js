@@ -5,7 +5,7 @@ import { fitCanvas } from "../explorer/draw.js";
 import { el } from "../explorer/elements.js";
 import { part } from "./ask.js";
 import { chart } from "./charts.js";
-import { number } from "./drawing.js";
+import { asked, number } from "./drawing.js";
 import { figure, fixed } from "./numbers.js";
 import { showFilters } from "./pixels.js";
 
@@ -32,12 +32,13 @@ export function buildAnatomy(walk) {
   centre.checked = walk.local.centred ?? true;
   walk.local.centred = centre.checked;
   /** @param {string} key
+   * @param {string} word for its "?"
    * @param {...(Node | string)} children */
-  const panel = (key, ...children) =>
+  const panel = (key, word, ...children) =>
     el(
       "div",
       { class: "ins-panel" },
-      el("h4", {}, t(`anatomy_${key}`)),
+      asked(walk, `anatomy_${key}`, word),
       el("p", { class: "ins-muted" }, t(`anatomy_${key}_about`)),
       ...children,
     );
@@ -49,10 +50,15 @@ export function buildAnatomy(walk) {
     el(
       "div",
       { class: "ins-halves" },
-      panel("distance", distance, under[0]),
-      panel("entropy", entropy, under[1]),
-      panel("positions", el("label", { class: "ins-check" }, centre, t("centred")), positions),
-      panel("filters", filters),
+      panel("distance", "distance", distance, under[0]),
+      panel("entropy", "entropy", entropy, under[1]),
+      panel(
+        "positions",
+        "cosine",
+        el("label", { class: "ins-check" }, centre, t("centred")),
+        positions,
+      ),
+      panel("filters", "component", filters),
     ),
   );
   let turn = 0;

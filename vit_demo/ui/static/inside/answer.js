@@ -3,10 +3,12 @@
 
 import { el } from "../explorer/elements.js";
 import { shortName } from "../explorer/words.js";
+import { question } from "../glossary.js";
 import { theExplorer } from "../page/explorer.js";
 import { openTab } from "../page/tabs.js";
 import { chart } from "./charts.js";
 import {
+  asked,
   bar,
   cells,
   formulaLine,
@@ -56,7 +58,7 @@ export const layers = {
           draw(answers);
         },
       }),
-      heading = el("h4"),
+      heading = el("span"),
       operands = el("p", { class: "ins-operands" }),
       total = el("div"),
       rowTotals = el("div", { class: "ins-totals" });
@@ -68,10 +70,10 @@ export const layers = {
       el(
         "div",
         { class: "ins-halves" },
-        el("div", {}, el("h4", {}, t("lens")), curve),
+        el("div", {}, asked(walk, "lens", "logit_lens"), curve),
         el("div", {}, el("h4", {}, t("first_after")), firsts),
       ),
-      heading,
+      el("h4", {}, heading, " ", question(walk.language, ["logit"])),
       el("p", { class: "ins-muted" }, t("ledger_about")),
       el(
         "div",
@@ -304,7 +306,13 @@ export const answer = {
       el(
         "div",
         { class: "ins-two" },
-        el("div", { class: "ins-side" }, el("h4", {}, t("class_map")), grid.node, under),
+        el(
+          "div",
+          { class: "ins-side" },
+          asked(walk, "class_map", "contribution", "log_p"),
+          grid.node,
+          under,
+        ),
         el(
           "div",
           { class: "ins-main" },

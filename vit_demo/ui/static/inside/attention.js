@@ -2,6 +2,7 @@
 // Steps 5, 6 and 7: queries, keys and values; softmax; the weighted sum and what each head writes.
 
 import { el } from "../explorer/elements.js";
+import { question } from "../glossary.js";
 import {
   bar,
   chosenToken,
@@ -184,7 +185,7 @@ export const softmaxStep = {
     const warm = el("output", { class: "ins-number" }),
       table = el("tbody"),
       foot = el("tfoot"),
-      words = el("p"),
+      words = el("span"),
       more = el("label", { class: "ins-check", hidden: true }, plus, t("plus_ten"));
     const head = el(
       "thead",
@@ -205,11 +206,17 @@ export const softmaxStep = {
         "div",
         { class: "ins-main" },
         el("table", { class: "ins-table ins-soft" }, head, table, foot),
-        words,
+        el("p", {}, words, " ", question(walk.language, ["entropy"])),
         el(
           "div",
           { class: "ins-slider" },
-          el("span", { class: "ins-muted" }, t("temperature")),
+          el(
+            "span",
+            { class: "ins-muted" },
+            t("temperature"),
+            " ",
+            question(walk.language, ["temperature"]),
+          ),
           slider,
           warm,
         ),

@@ -4,6 +4,7 @@
 import { drawMap, fitCanvas, frame, scaleAround, scaleOf, shadeOf } from "../explorer/draw.js";
 import { ARROWS, el } from "../explorer/elements.js";
 import { clamp } from "../explorer/state.js";
+import { question } from "../glossary.js";
 import { find } from "../page/dom.js";
 import { fixed, most } from "./numbers.js";
 
@@ -113,6 +114,13 @@ export function shareAt(canvas, event) {
     clamp((event.clientY - box.top) / box.height, 0, 0.9999),
   ];
 }
+
+/** A heading with a word that not everybody knows.
+ * @param {Pick<Walk, "t" | "language">} walk
+ * @param {string} key
+ * @param {...string} words */
+export const asked = ({ t, language }, key, ...words) =>
+  el("h4", {}, t(key), " ", question(language, words));
 
 /** A grid with its title, and what to do with it.
  * @param {string} title

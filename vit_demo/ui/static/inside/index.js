@@ -4,6 +4,7 @@
 
 import { el } from "../explorer/elements.js";
 import { fill } from "../explorer/words.js";
+import { question } from "../glossary.js";
 import { componentValue, onTheme } from "../gradio.js";
 import { whenExplorerIsThere } from "../page/explorer.js";
 import { currentTab } from "../page/tabs.js";
@@ -28,6 +29,19 @@ const GROUPS = /** @type {[name: string, from: number, to: number][]} */ ([
   ["group_layer", 4, 8],
   ["group_out", 9, 10],
 ]);
+
+/** The words behind the "?" of a step's title. */
+const WORDS = /** @type {Record<string, string[]>} */ ({
+  patches: ["patch", "embedding"],
+  embedding: ["class_token"],
+  norm: ["layer_norm"],
+  qkv: ["qkv"],
+  softmax: ["softmax"],
+  heads: ["head"],
+  mlp: ["residual_stream", "mlp"],
+  layers: ["layer"],
+  answer: ["logit", "softmax"],
+});
 
 /**
  * @param {HTMLElement} element
@@ -285,12 +299,14 @@ function rail(walk) {
 function stepCard(walk) {
   const { ui, t, facts } = walk,
     step = STEPS[walk.step - 1],
-    missing = step.needsLabels && !facts.classes;
+    missing = step.needsLabels && !facts.classes,
+    words = wordsOf(walk, step);
   ui.title = el(
     "h3",
     { class: "ins-title", tabindex: -1 },
     el("b", {}, String(walk.step)),
     t(`title_${step.name}`),
+    words ? question(walk.language, words) : "",
   );
   ui.stage = el("div", { class: "ins-stage" });
   ui.trouble = el("p", { class: "ins-trouble", role: "alert", hidden: true });
@@ -362,6 +378,12 @@ function stepCard(walk) {
  * @param {WalkStep} step */
 const sentenceOf = ({ facts }, { name }) =>
   `say_${name}${name === "embedding" && !prefixCount(facts) ? "_none" : ""}`;
+
+/** Nor is a class token explained where there is none.
+ * @param {Walk} walk
+ * @param {WalkStep} step */
+const wordsOf = ({ facts }, { name }) =>
+  name === "embedding" && !prefixCount(facts) ? ["average"] : WORDS[name];
 
 /** @param {Walk} walk */
 function anatomyCard(walk) {

@@ -4,6 +4,7 @@
 import { el } from "../explorer/elements.js";
 import { svg } from "../svg.js";
 import {
+  asked,
   bar,
   cells,
   chosenPatch,
@@ -279,7 +280,7 @@ export const patches = {
           total,
         ),
       ),
-      el("h4", {}, t("filters")),
+      asked(walk, "filters", "component"),
       el("p", { class: "ins-muted" }, t("filters_about", sizes(walk))),
       filters,
     );

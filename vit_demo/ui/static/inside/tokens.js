@@ -5,6 +5,7 @@ import { el } from "../explorer/elements.js";
 import { shortName } from "../explorer/words.js";
 import { chart } from "./charts.js";
 import {
+  asked,
   bar,
   choices,
   chosenPatch,
@@ -87,7 +88,7 @@ export const embedding = {
         el(
           "div",
           {},
-          el("h4", {}, t("cosines")),
+          asked(walk, "cosines", "cosine"),
           el("label", { class: "ins-check" }, centre, t("centred")),
           cosines.node,
           similar,

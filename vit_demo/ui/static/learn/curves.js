@@ -2,6 +2,7 @@
 // Accuracy and loss over the training: one point a moment, at equal distances.
 
 import { el } from "../explorer/elements.js";
+import { question } from "../glossary.js";
 import { svg } from "../svg.js";
 
 const W = 340,
@@ -15,7 +16,7 @@ const W = 340,
 
 /** @param {Learn} learn */
 export function buildCurves(learn) {
-  const { ui, t, number, history } = learn,
+  const { ui, t, number, history, language } = learn,
     { moments } = history;
   const last = moments.at(-1),
     loss = moments.map(({ test_loss, train_loss }) => Math.max(test_loss, train_loss ?? 0));
@@ -43,9 +44,9 @@ export function buildCurves(learn) {
   return el(
     "section",
     { class: "learn-curves", "aria-label": t("curves_title") },
-    el("h3", {}, t("accuracy")),
+    el("h3", {}, t("accuracy"), " ", question(language, ["accuracy"])),
     accuracy,
-    el("h3", {}, t("loss")),
+    el("h3", {}, t("loss"), " ", question(language, ["loss", "label_smoothing"])),
     losses,
     el("ul", { class: "learn-legend" }, key("test"), key("train")),
     el("p", { class: "learn-muted" }, t("curves_axis")),

@@ -5,6 +5,7 @@
 import { canvasOf, drawMap, fitCanvas, gradient, scaleOf } from "../explorer/draw.js";
 import { el } from "../explorer/elements.js";
 import { percent } from "../explorer/words.js";
+import { question } from "../glossary.js";
 
 const GREYS = Uint32Array.from({ length: 256 }, (_, k) => (0xff000000 | (k * 0x010101)) >>> 0);
 const TILE = 84; // pixels of a head's map, before the screen's own scale
@@ -22,10 +23,17 @@ export function buildFigures(learn) {
   );
 }
 
-/** @param {string} title
+/** @param {Learn} learn
+ * @param {string} title
+ * @param {string[]} words for its "?"
  * @param {...(Node | string)} children */
-const figure = (title, ...children) =>
-  el("section", { "aria-label": title }, el("h3", {}, title), ...children);
+const figure = ({ language }, title, words, ...children) =>
+  el(
+    "section",
+    { "aria-label": title },
+    el("h3", {}, title, " ", question(language, words)),
+    ...children,
+  );
 
 /** A scale of colours with its ends in words.
  * @param {string} what */
@@ -59,7 +67,9 @@ function buildHeads(learn) {
     choice.append(el("label", {}, input, el("span", {}, t(`map_${name}`))));
   }
   return figure(
+    learn,
     t("heads_title"),
+    ["head", ...learn.maps],
     el("p", { class: "learn-muted" }, t("heads_about")),
     choice,
     ui.wall,
@@ -118,7 +128,8 @@ export function showHeads(learn) {
 // ---- Positions
 
 /** @param {Learn} learn */
-function buildPositions({ ui, t }) {
+function buildPositions(learn) {
+  const { ui, t } = learn;
   ui.positions = el("canvas", {
     class: "learn-positions",
     role: "img",
@@ -126,7 +137,9 @@ function buildPositions({ ui, t }) {
   });
   ui.positionLegend = legend(t("positions_legend"));
   return figure(
+    learn,
     t("positions_title"),
+    ["cosine"],
     el("p", { class: "learn-muted" }, t("positions_about")),
     ui.positions,
     ui.positionLegend.node,
@@ -160,8 +173,9 @@ export function showPositions({ ui, tables, history, positions, at }) {
 // ---- The confusion matrix
 
 /** @param {Learn} learn */
-function buildConfusion({ ui, t, number, history }) {
-  const { labels, test_pictures } = history;
+function buildConfusion(learn) {
+  const { ui, t, number, history } = learn,
+    { labels, test_pictures } = history;
   ui.cells = labels.map(() => labels.map(() => el("td", {})));
   ui.counts = el("p", { class: "learn-muted" });
   const head = el(
@@ -174,7 +188,9 @@ function buildConfusion({ ui, t, number, history }) {
     el("tr", {}, el("th", { scope: "row" }, label), ...ui.cells[k]),
   );
   return figure(
+    learn,
     t("confusion_title", { count: number(test_pictures) }),
+    ["confusion"],
     ui.counts,
     el(
       "table",

@@ -5,8 +5,9 @@
 import { fromBase64 } from "../explorer/blob.js";
 import { el } from "../explorer/elements.js";
 import { fill } from "../explorer/words.js";
+import { question } from "../glossary.js";
 import { answerOf, onTheme } from "../gradio.js";
-import { whenExplorerIsThere } from "../page/explorer.js";
+import { theExplorer, whenExplorerIsThere } from "../page/explorer.js";
 import { drawingPad } from "../page/pad.js";
 import { currentTab } from "../page/tabs.js";
 import { buildCode } from "./code.js";
@@ -74,6 +75,7 @@ async function arrive(learn) {
   const shown = currentTab() === "learn";
   if (!shown) pause(learn);
   markLink(learn);
+  if (!theExplorer()) return; // which brings the words behind each "?"
   if (!shown || learn.history || learn.root.dataset.state === "waiting") return;
   learn.root.dataset.state = "waiting";
   try {
@@ -300,12 +302,13 @@ function buildTime(learn) {
   });
   ui.moment = el("strong", {});
   ui.seen = el("span", {});
+  const explained = question(learn.language, ["epoch"]);
   return el(
     "div",
     { class: "learn-time" },
     ui.play,
     ui.slider,
-    el("p", { class: "learn-moment" }, ui.moment, ui.seen),
+    el("p", { class: "learn-moment" }, ui.moment, ui.seen, explained),
   );
 }
 

@@ -38,7 +38,7 @@ export function mount(element, { props, watch }) {
   });
   mirrorToasts((heard, gone) => {
     if (gone || lost) show(gone ? props.text.lost : "");
-    else if (/\w \w.*[.!]$/.test(heard)) show(heard); // a sentence; "Error" alone is none
+    else if (/\w \w.*[.!]$/.test(heard)) show(props.text.heard[heard] ?? heard); // not "Error" alone
     lost = gone;
   });
   close.addEventListener("click", () => show(""));

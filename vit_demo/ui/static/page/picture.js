@@ -12,6 +12,7 @@ import { say } from "./message.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MEGABYTE = 2 ** 20;
+const FITS = ["crop", "pad", "stretch", "native"];
 
 let chosen = 0; // pictures so far: the last one counts
 
@@ -66,7 +67,8 @@ export function mount(element, { props, trigger, watch }) {
     if (shown?.fit)
       whenExplorerIsThere(() => {
         // which brings the words
-        const explained = question(document.documentElement.lang, [shown.fit]);
+        const fits = [shown.fit, ...FITS.filter((fit) => fit !== shown.fit)], // also before a choice
+          explained = question(document.documentElement.lang, fits);
         if (mine === drawn) about.append(" ", explained);
       });
     setState();

@@ -47,6 +47,11 @@ function mapKey(state) {
   );
 }
 
+/** The glossary's words for the methods.
+ * @param {Trust} trust */
+const methodWords = ({ methods }) =>
+  methods.map((method) => (method === "raw" ? "attention" : method));
+
 /** @param {Trust} trust */
 export function buildStrip(trust) {
   const { ui, t } = trust;
@@ -94,7 +99,7 @@ export function buildStrip(trust) {
   return el(
     "section",
     { class: "why-strip", "aria-label": t("strip_title") },
-    el("h3", {}, t("strip_title"), " ", question(trust.language, SCHEMA.class_maps)),
+    el("h3", {}, t("strip_title"), " ", question(trust.language, methodWords(trust))),
     ui.about,
     ui.tiles,
     ui.rule,
@@ -280,7 +285,13 @@ function showVerdict(trust) {
       { class: "why-says" },
       el("h4", {}, t(`method_${selected}`)),
       el("p", { class: `why-sentence ${known.verdict.replace(" ", "-")}` }, sentence),
-      el("p", {}, t("score_is", { score: signed(known.score), band: known.band.toFixed(2) })),
+      el(
+        "p",
+        {},
+        t("score_is", { score: signed(known.score), band: known.band.toFixed(2) }),
+        " ",
+        question(trust.language, ["score", "band"]),
+      ),
       el("ul", { class: "why-legend" }, ...legend),
       el("p", { class: "why-muted" }, t(`remove_${remove}_hint`)),
     ),
