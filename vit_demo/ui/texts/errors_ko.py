@@ -34,15 +34,17 @@ ERRORS = {
     "The request does not fit this page; check the values, send pictures as files.": "이 페이지에 맞지 않는 요청입니다. 값을 확인하고 사진은 파일로 보내 주세요.",
     # Too much at once, and what nobody may ask
     "This application is currently busy. Please try again.": "지금은 요청이 많습니다. 잠시 뒤에 다시 시도해 주세요.",
+    "Queue is full. Fetch the answers to your questions first.": "대기열이 가득 찼습니다. 이미 보낸 요청의 결과를 먼저 받아 주세요.",
     "Queue is full. Many questions of yours are waiting.": "대기열이 가득 찼습니다. 보낸 요청이 이미 많이 기다리고 있습니다.",
     "Too many questions at once; wait for their answers.": "한꺼번에 너무 많이 요청했습니다. 결과가 나올 때까지 기다려 주세요.",
     "The request does not fit this page; reload it and try again.": "이 페이지에 맞지 않는 요청입니다. 새로고침한 뒤 다시 시도해 주세요.",
     "This is not for visitors; send pictures as files.": "여기는 쓸 수 없는 주소입니다. 사진은 파일로 보내 주세요.",
-    "That is too large; send at most {} MB at once.": "너무 큽니다. 한 번에 {0} MB까지만 보낼 수 있습니다.",
+    "That is too large; send at most {} and {} files at once.": "너무 큽니다. 한 번에 {0}, 파일 {1}개까지만 보낼 수 있습니다.",
     # A model on its way
     "{} did not come to this picture within {} s; choose a smaller model, or try again when fewer people are here.": "{0} 모델이 {1}초 안에 이 사진을 처리하지 못했습니다. 더 작은 모델을 고르거나 사람이 적을 때 다시 시도해 주세요.",
     "Stopped after {} s; choose a smaller model for this question.": "{0}초가 지나 멈췄습니다. 이 질문에는 더 작은 모델을 골라 주세요.",
     "{} has no label head, so it cannot classify; it is for maps only. Choose a model with labels, such as deit_tiny_patch16_224.fb_in1k.": "{0} 모델에는 분류 헤드가 없어 맵만 볼 수 있습니다. deit_tiny_patch16_224.fb_in1k처럼 레이블이 있는 모델을 골라 주세요.",
+    "{} takes {} GB, too much for the memory here; choose a smaller model.": "{0} 모델에는 {1} GB가 필요해 이 컴퓨터의 메모리로는 부족합니다. 더 작은 모델을 고르세요.",
     "{} computes numbers that are too large here, and its answer is none (NaN); its weights are damaged or its training diverged. Use another checkpoint.": "{0} 모델의 값이 너무 커져 예측이 NaN입니다. 가중치가 손상되었거나 학습이 발산한 것이니 다른 체크포인트를 쓰세요.",
     "That is no model's name; choose one from the list.": "모델 이름이 아닙니다. 목록에서 골라 주세요.",
     "There is no model {}; choose one from the list, or type a timm name.": "{0} 모델이 없습니다. 목록에서 고르거나 timm 이름을 입력해 주세요.",
