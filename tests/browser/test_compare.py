@@ -172,7 +172,7 @@ def test_controls_and_names_say_what_is_shown(arrive):
 def test_two_models_on_one_picture(arrive, site, shared):
     """Every map; a patch pointed at is marked on the other side, and nobody is asked; one chosen on the
     second side asks on both; labels go by name."""
-    page = arrive(f"?tab=compare&with={DEIT}")
+    page = arrive(f"?tab=compare&with={DEIT}&example=koala")
     assert_comparison(page, site)
     first, second = both(page, site)
     assert second.model_name == DEIT and first.model_name == MODEL

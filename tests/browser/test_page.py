@@ -28,7 +28,7 @@ from support.page import (
 def test_first_screen_is_alive(arrive):
     page = arrive()
     assert len(label_names(page)) == 10
-    assert page.locator("[data-example=koala]").get_attribute("aria-pressed") == "true"
+    assert page.locator("[data-example=shepherd]").get_attribute("aria-pressed") == "true"
     shares = [
         float(text.split()[0]) for text in page.locator("ol.answer .percent").all_inner_texts()
     ]
@@ -65,16 +65,16 @@ def test_newest_wish_wins(arrive, site, monkeypatch):
         return explain(*args)
 
     monkeypatch.setattr(site.server, "explain", busy)
-    for name in ("espresso", "penguin", "shepherd"):
+    for name in ("espresso", "penguin", "koala"):
         page.click(f"[data-example={name}]")
         next_frames(page)
     page.wait_for_function("document.documentElement.dataset.look === 'running'")
     go.set()
     page.wait_for_function(
-        "JSON.parse(document.querySelector('#take .files').dataset.shown).example === 'shepherd'"
+        "JSON.parse(document.querySelector('#take .files').dataset.shown).example === 'koala'"
     )
     page.wait_for_function("document.documentElement.dataset.look === 'done'")  # nothing else comes
-    assert page.locator("[data-example=shepherd]").get_attribute("aria-pressed") == "true"
+    assert page.locator("[data-example=koala]").get_attribute("aria-pressed") == "true"
     page.wait_for_function(
         "JSON.parse(document.querySelector('#take .files').dataset.shown).id === "
         f"{EXPLORER}.dataset.id"

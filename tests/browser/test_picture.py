@@ -174,7 +174,7 @@ def test_the_cross_empties_the_page(arrive):
     assert page.locator("#picture .pick").is_visible()
     assert page.locator(EXAMPLE).count() == 0
     assert page.locator("#take [data-kind=npz]").is_disabled()
-    page.click("[data-example=koala]")  # the very one that was there
+    page.click("[data-example=shepherd]")  # the very one that was there
     page.wait_for_selector("ol.answer li")
     page.wait_for_selector("#picture img")
 

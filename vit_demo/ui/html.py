@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 EXAMPLES = {
     "photo": (
-        "koala",
+        "shepherd",
         "camel",
         "goldfish",
         "espresso",
         "lemon",
         "penguin",
-        "shepherd",
+        "koala",
         "camel-and-shepherd",
     ),
     "digit": ("digit-two", "digit-three", "digit-four", "digit-five", "digit-seven", "digit-eight"),
