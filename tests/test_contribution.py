@@ -118,6 +118,7 @@ def frozen(model: VisionTransformer, pixels: torch.Tensor):
             heads = v.unflatten(-1, (model.config.heads, -1)).transpose(1, 2)
             seen = (attentions[index] @ heads).transpose(1, 2).flatten(2)
             x = x + block.ls1(block.attn.proj(seen))
+            x = x[:, : gates[index].shape[1]]  # of the last block, only the tokens that answer
             hidden = block.mlp.fc1(norm(block.norm2, x)) * gates[index]
             x = x + block.ls2(block.mlp.fc2(hidden))
         x = norm(model.norm, x)

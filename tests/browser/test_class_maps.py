@@ -134,7 +134,7 @@ def test_by_keyboard_alone(arrive):
 
 
 def test_link_and_files_of_a_class_map(arrive, site, visit, tmp_path):
-    page = arrive()
+    page = arrive("?example=koala")
     e, (_, second, third, *_) = site.explanation(page), label_indices(page)
     page = arrive(f"?map=grad_cam&label={second}&minus={third}&example=koala")
     found = state(page)

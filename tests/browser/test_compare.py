@@ -47,7 +47,7 @@ def both(page, site):
     return [site.server.store.get(id) for id in (shown_id(page), second_id(page))]
 
 
-def assert_comparison(page, site, precision: float = 2e-3) -> None:
+def assert_comparison(page, site, precision: float = 1 / 255) -> None:
     """What the browser computed is what the library says for the same settings."""
     until_ready(page)
     expected = compare(*both(page, site), settings_from(state(page)))
@@ -59,7 +59,8 @@ def assert_comparison(page, site, precision: float = 2e-3) -> None:
     )
     assert views["grid"] == list(expected.seen.shape)
     assert views["seen"] == expected.seen.flatten().tolist()
-    # Codes are 8 bits of a row's largest value: of a column, where one asks who looks here, of up to 1.
+    # Codes are 8 bits of a square root, so a row's largest value is right to 1 / 255; in a column, where
+    # one asks who looks here, each comes from another row, whose largest is up to 1.
     to = state(page)["direction"] == "to"
     atol = 1 / 510 if to else precision * float(expected.maps.abs().max())
     np.testing.assert_allclose(views["difference"], expected.difference.flatten(), atol=atol)
