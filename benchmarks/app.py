@@ -48,6 +48,32 @@ UNTIL_DRAWN = """(act) => new Promise((done) => {
 })"""
 
 
+def measure_first_visit(browser, url: str, rounds: int) -> None:
+    """From the request to the first map, beside Gradio's own page with one word on it; each time with an
+    empty cache, in turns."""
+    import gradio as gr
+
+    with gr.Blocks(analytics_enabled=False) as empty:
+        gr.HTML("<p id='word'>empty</p>")
+    _, plain, _ = empty.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1")
+    ways = {plain: "#word", url: "#explorer .vitx[data-ready=true][data-drawn]"}
+    times: dict[str, list[float]] = {address: [] for address in ways}
+    for _ in range(rounds):
+        for address, shown in ways.items():
+            context = browser.new_context(viewport={"width": 1440, "height": 900})
+            page = context.new_page()
+            began = time.perf_counter()
+            page.goto(address, wait_until="commit")
+            page.wait_for_selector(shown, timeout=120_000)
+            times[address].append(1000 * (time.perf_counter() - began))
+            context.close()
+    empty.close(verbose=False)
+    report("first visit: Gradio's empty page", times[plain])
+    report("first visit: until the first map", times[url])
+    ratio = statistics.median(times[url]) / statistics.median(times[plain])
+    print(f"{'first visit: of an empty page':52}{ratio:8.2f}   (at most 1.5 wanted)", flush=True)
+
+
 def measure_page(page, url: str, rounds: int) -> None:
     page.goto(url)
     page.wait_for_selector("#explorer [data-ready=true][data-wall]")
@@ -163,6 +189,7 @@ def main() -> None:
               f"{seconds - imports:8.1f}   (at most 8 wanted)")  # fmt: skip
         chromium = shutil.which("chromium")
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        measure_first_visit(browser, server.address, args.rounds)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(120_000)
         measure_page(page, server.address, args.rounds)
