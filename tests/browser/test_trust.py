@@ -301,3 +301,15 @@ def test_axe_finds_nothing_serious_when_all_is_done(arrive, scheme, viewport):
     page.wait_for_selector("#why .why-delta.more, #why .why-delta.less")
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
     assert serious_axe_violations(page) == []
+
+
+@pytest.mark.parametrize("width", [390, 1000, 1200, 1440])
+def test_a_tile_holds_what_is_in_it(arrive, width):
+    page = arrive("?tab=trust", viewport={"width": width, "height": 900})
+    page.locator("#why .why-tiles").scroll_into_view_if_needed()  # they are drawn when seen
+    page.wait_for_selector("#why .why-tile[data-method=contribution] canvas")
+    outside = page.evaluate("""() => [...document.querySelectorAll("#why .why-tile > *")].filter((part) => {
+        const inner = part.getBoundingClientRect(), outer = part.parentElement.getBoundingClientRect();
+        return inner.right > outer.right || inner.left < outer.left || part.scrollWidth > part.clientWidth + 1;
+    }).map((part) => part.outerHTML.slice(0, 80))""")
+    assert outside == []
