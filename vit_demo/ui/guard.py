@@ -124,8 +124,8 @@ class OneSentence:
         except Exception as error:
             if begun or scope["type"] != "http":
                 raise
-            what = f"{type(error).__name__}: {error}"
-            log.info("a request that does not fit: %s: %s", printable(scope["path"]), short(what))
+            what = short(f"{scope['path']}: {type(error).__name__}: {error}")
+            log.warning("a request that does not fit: %s", printable(what))
             log.debug("where", exc_info=True)
             await answer(send, 500, "The request does not fit this page; reload it and try again.")
 
