@@ -10,8 +10,7 @@ from support.models import WITH_HEAD, small_classifier
 from vit_demo import attention
 from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, attention_gradient_maps
 from vit_demo.labels import find_label
-from vit_demo.model import VisionTransformer, ViTConfig, attention_weights
-from vit_demo.recorder import readout_tokens
+from vit_demo.model import VisionTransformer, ViTConfig, attention_weights, readout_tokens
 from vit_demo.view import to_tensor
 
 CLOSE = {"rtol": 1e-4, "check_dtype": False}

@@ -9,7 +9,7 @@ from PIL import Image
 from support.models import SHAPES, small_classifier
 
 import vit_demo
-from vit_demo.recorder import readout_tokens
+from vit_demo.model import readout_tokens
 
 
 @torch.inference_mode()

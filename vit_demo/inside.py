@@ -25,9 +25,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from vit_demo.labels import find_label
-from vit_demo.model import Block, UnfoldPatchEmbed, VisionTransformer, attention_weights
+from vit_demo.model import (
+    Block,
+    UnfoldPatchEmbed,
+    VisionTransformer,
+    attention_weights,
+    readout_tokens,
+)
 from vit_demo.random_weights import randomise
-from vit_demo.recorder import Query, readout_tokens, token_of
+from vit_demo.recorder import Query, token_of
 from vit_demo.validate import index_of, shown, whole
 from vit_demo.view import Preprocess
 

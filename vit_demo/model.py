@@ -249,7 +249,7 @@ class VisionTransformer(nn.Module):
     def layers(self) -> Iterator[tuple[Block, slice]]:
         """The blocks, and whose results are wanted: all tokens', but of the last block only those that
         the answer is taken from, which are the class (and distillation) token, or all for their mean."""
-        last = ALL if self.config.pool == "avg" else slice(0, 2 if self.config.distilled else 1)
+        last = ALL if self.config.pool == "avg" else readout_tokens(self.config)
         for layer, block in enumerate(self.blocks, start=1):
             yield block, ALL if layer < len(self.blocks) else last
 
@@ -289,6 +289,13 @@ class VisionTransformer(nn.Module):
             f"convert them to {C} channels and add a batch axis.",
         )
         return patch_grid(shape[2:], self.config.patch_size)
+
+
+def readout_tokens(config: ViTConfig) -> slice:
+    """The tokens whose mean is the answer: class, class and distillation, or all patches."""
+    if config.pool == "avg":
+        return slice(config.prefix_tokens, None)
+    return slice(0, 2 if config.distilled else 1)
 
 
 def resample_positions(positions: Tensor, old_grid: tuple, new_grid: tuple) -> Tensor:

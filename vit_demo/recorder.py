@@ -16,13 +16,6 @@ AT_ONCE = 2**20  # weights that are worked on at a time, 4 MB: more would not st
 AT_ONCE_ON_GPU = 2**27
 
 
-def readout_tokens(config: ViTConfig) -> slice:
-    """The tokens whose mean is the answer: class, class and distillation, or all patches."""
-    if config.pool == "avg":
-        return slice(config.prefix_tokens, None)
-    return slice(0, 2 if config.distilled else 1)
-
-
 def token_of(query: tuple[int, int] | int, grid: tuple[int, int], config: ViTConfig) -> int:
     """The number of a token: itself, or that of the patch in this row and column."""
     rows, cols = grid

@@ -19,7 +19,8 @@ from vit_demo import attention
 from vit_demo.class_maps import ATTENTION_GRADIENT_MAPS, attention_gradient_maps, contributions
 from vit_demo.explain import Classifier, predictions
 from vit_demo.map_settings import SIGNED_MAPS
-from vit_demo.recorder import RolloutRecorder, readout_tokens
+from vit_demo.model import readout_tokens
+from vit_demo.recorder import RolloutRecorder
 from vit_demo.render import CRISP_SIDE, scale_around_zero, scale_of
 from vit_demo.view import to_tensor
 
