@@ -98,3 +98,36 @@ def mix(
     with seeded(g):
         kind, chance = kinds[int(torch.randint(len(kinds), ()))], torch.rand(())
         return kind(x, targets) if chance < share and len(x) > 1 else (x, targets)
+
+
+def mix_patches(
+    x: Tensor,
+    targets: Tensor,
+    tokens: Tensor,
+    grid: tuple[int, int],
+    cutmix: float,
+    share: float,
+    g: torch.Generator,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """CutMix of a group in whole patches, so that each keeps its teacher's token (MixToken, Jiang et
+    al. 2021): a rectangle of each picture comes from the one before it.
+
+    x (B, C, H, W), targets (B, classes), tokens (B, 1 + rows * cols, D): the first is the picture's.
+    """
+    rows, cols = grid
+    with seeded(g):
+        part = 1 - torch.distributions.Beta(cutmix, cutmix).sample()
+        chance, across, down = torch.rand(3)
+    height, width = (round(n * float(part) ** 0.5) for n in grid)
+    if chance >= share or len(x) < 2 or not height * width:
+        return x, targets, tokens
+    top, left = int(down * (rows - height + 1)), int(across * (cols - width + 1))
+    pasted = torch.zeros(grid, dtype=torch.bool)
+    pasted[top : top + height, left : left + width] = True
+    pixels = F.interpolate(pasted[None, None].float(), size=x.shape[2:])[0, 0].bool()
+    part = height * width / (rows * cols)
+    first, patches = tokens[:, :1], tokens[:, 1:]
+    first = first.lerp(first.roll(1, 0), part)
+    patches = torch.where(pasted.flatten()[:, None], patches.roll(1, 0), patches)
+    x = torch.where(pixels, x.roll(1, 0), x)
+    return x, targets.lerp(targets.roll(1, 0), part), torch.cat([first, patches], dim=1)

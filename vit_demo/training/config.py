@@ -179,7 +179,7 @@ def check(config: TrainConfig) -> None:
     if config.teacher_tokens:
         if not config.teacher:
             raise ValueError("--teacher-tokens needs a --teacher.")
-        for name in ("mixup", "cutmix", "start_size"):
+        for name in ("mixup", "start_size"):
             if getattr(config, name):
                 raise ValueError(
                     f"--teacher-tokens are those of whole views in full size: leave {flag(name)} at 0."

@@ -31,7 +31,7 @@ from vit_demo.checkpoints import load_checkpoint
 from vit_demo.distributed import ProcessGroup, in_precision, join_processes
 from vit_demo.files import locked, make_folder
 from vit_demo.model import VisionTransformer, patch_grid
-from vit_demo.training.augment import DRAWS, WARPS, generator, mix, recolour, seed_of, warp
+from vit_demo.training.augment import DRAWS, WARPS, generator, mix, mix_patches, recolour, seed_of, warp
 from vit_demo.training.config import TrainConfig, complete
 from vit_demo.training.data import Dataset, load_dataset, normalise, preprocess_of
 from vit_demo.training.evaluation import measure
@@ -39,7 +39,7 @@ from vit_demo.training.first_weights import first_model
 from vit_demo.training.optimizers import learning_rate, make_optimizers, update_average
 from vit_demo.training.run import Run, line_of, read_state, resume, save
 from vit_demo.training.snapshots import FOLDER, moments, take_snapshot
-from vit_demo.training.teacher import Student, Teacher, token_loss
+from vit_demo.training.teacher import Student, Teacher, of_kept, token_loss
 from vit_demo.view import Preprocess
 
 FUSED_FROM = 64  # patches
@@ -308,12 +308,20 @@ def make_batch(run: Run, order: Tensor, epoch: int, step: int) -> Batch:
     if teacher and WARPS[config.augment].flip:
         mirrored = draw(1)[:, 0] < 0.5
         images[mirrored] = images[mirrored].flip(3)
-    tokens = teacher.tokens_of(chosen, mirrored, kept) if run.student else None
+    tokens = teacher.tokens_of(chosen, mirrored) if run.student else None
     if (config.mixup or config.cutmix) and not whole:
-        groups = zip(images.split(GROUP), targets.split(GROUP), generators, strict=True)
-        options = (config.mixup, config.cutmix, config.mix_share)
-        mixed = [mix(x, y, *options, g) for x, y, g in groups]
-        images, targets = (torch.cat(parts) for parts in zip(*mixed, strict=True))
+        parts = [images, targets] if tokens is None else [images, targets, tokens]
+        groups = zip(*(part.split(GROUP) for part in parts), generators, strict=True)
+        if tokens is None:
+            options = (config.mixup, config.cutmix, config.mix_share)
+            mixed = [mix(x, y, *options, g) for x, y, g in groups]
+            images, targets = map(torch.cat, zip(*mixed, strict=True))
+        else:
+            options = (run.model.config.grid, config.cutmix, config.mix_share)
+            mixed = [mix_patches(x, y, z, *options, g) for x, y, z, g in groups]
+            images, targets, tokens = map(torch.cat, zip(*mixed, strict=True))
+    if tokens is not None and kept is not None:
+        tokens = of_kept(tokens, kept)
     if size != images.shape[2:]:
         images = F.interpolate(images, size=size, mode="bilinear", antialias=True)
     return Batch(images, targets, kept, tokens)

@@ -108,16 +108,13 @@ class Teacher:
         self.group.wait()
         self.group.first(lambda: part.rename(path).name)
 
-    def tokens_of(self, chosen: Tensor, mirrored: Tensor, kept: Tensor | None) -> Tensor:
-        """The teacher's tokens (B, 1 + K, D) for some pictures of the view as the student sees them:
-        some mirrored, with the patches that stay (None: all)."""
+    def tokens_of(self, chosen: Tensor, mirrored: Tensor) -> Tensor:
+        """The teacher's tokens (B, 1 + patches, D) for some pictures of the view as the student sees
+        them: some mirrored."""
         tokens = torch.from_numpy(self.tokens[chosen.numpy()]).float()
         patches = tokens[:, 1:].unflatten(1, self.student.grid)  # (B, rows, cols, D)
         patches[mirrored] = patches[mirrored].flip(2)
-        patches = patches.flatten(1, 2)
-        if kept is not None:
-            patches = patches.gather(1, kept[:, :, None].expand(-1, -1, patches.shape[-1]))
-        return torch.cat([tokens[:, :1], patches], dim=1)
+        return tokens
 
     @torch.inference_mode()
     def ask(self, file: np.ndarray | None = None) -> Tensor:
@@ -181,6 +178,12 @@ def compared(model: VisionTransformer, x: Tensor) -> Tensor:
     x = model.norm(x).float()
     x = torch.cat([x[:, :1], x[:, model.config.prefix_tokens :]], dim=1)
     return F.layer_norm(x, x.shape[-1:])
+
+
+def of_kept(tokens: Tensor, kept: Tensor) -> Tensor:
+    """The first token and those of the patches that stay (B, 1 + K, D)."""
+    patches = tokens[:, 1:].gather(1, kept[:, :, None].expand(-1, -1, tokens.shape[-1]))
+    return torch.cat([tokens[:, :1], patches], dim=1)
 
 
 def token_loss(found: Tensor, wanted: Tensor) -> Tensor:
