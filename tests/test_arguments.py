@@ -22,7 +22,7 @@ NO_LABEL = ["no such label", LONG, -1, 99, 1.5, math.nan, NONSENSE, b"3", 10**60
 BAD = {
     "top": [(lambda e, x: e.top(x), [0, -1, 1.5, math.nan, math.inf, "3", LONG, [1], NONSENSE])],
     "layer": [
-        (lambda e, x: e.rollout(x), [*NO_INDEX, None]),
+        (lambda e, x: e.rollout(x), NO_INDEX),
         (lambda e, x: e.rollout(start=x), [*NO_INDEX, None]),
         (lambda e, x: e.head_rollouts(x), NO_INDEX),
         (lambda e, x: e.attention(x), [*NO_INDEX, None]),

@@ -91,6 +91,13 @@ def test_maps_of_real_weights_equal_the_full_formula(deit_tiny, reference, image
         upto = explanation.rollout(layer, tokens=True)
         torch.testing.assert_close(maps[layer].mean(dim=0), upto, atol=1e-6, rtol=0)
         torch.testing.assert_close(explanation.head_rollouts(layer, tokens=True), maps[layer])
+        every = explanation.rollout(None, tokens=True)
+        assert every.shape == (12, N)
+        torch.testing.assert_close(every[layer], product(mean[: layer + 1], 0.5)[0], **close)
+    later = explanation.rollout(None, start=4, residual=0.3, tokens=True)  # up to 4, 5, .. 11
+    for layer in (4, 9, 11):
+        expected = product(mean[4 : layer + 1], 0.3)[0]
+        torch.testing.assert_close(later[layer - 4], expected, **close)
 
     for fusion in ("max", "min"):
         fused = getattr(A, f"a{fusion}")(dim=1)

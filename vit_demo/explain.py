@@ -145,7 +145,7 @@ class Explanation:
 
     def rollout(
         self,
-        layer: int = -1,
+        layer: int | None = -1,
         *,
         query: Query = None,
         fusion: str = "mean",
@@ -154,16 +154,23 @@ class Explanation:
         start: int = 0,
         tokens: bool = False,
     ) -> Tensor:
-        """Attention rollout of the answer (or of a patch) through the layers `start` to `layer`."""
-        layer, start = self.layer_index(layer), self.layer_index(start)
+        """Attention rollout of the answer (or of a patch) through the layers `start` to `layer`.
+
+        `layer=None` gives the rollouts up to each layer at once: (layers, rows, cols), from `start` on.
+        """
+        start = self.layer_index(start)
+        first, top = (start, self.layers - 1) if layer is None else (self.layer_index(layer),) * 2
         residual, discard = share("residual", residual), share("discard", discard, one=False)
-        if start > layer:
-            raise ValueError(f"start {start} lies above layer {layer}; start at or below it.")
+        if start > top:
+            raise ValueError(f"start {start} lies above layer {top}; start at or below it.")
         choice("fusion", fusion, FUSIONS)
-        v = self.query_vector(query)
-        for index in range(layer, start - 1, -1):
-            v = attention.through_layer(v, self.fused(index, fusion, discard), residual)
-        return v.clone() if tokens else self.as_map(v)
+        maps = self.query_vector(query).repeat(1 + top - first, 1)  # up to the layers first .. top
+        for index in range(top, start - 1, -1):
+            begun = max(0, index - first)  # those of layers below have not begun yet
+            A = self.fused(index, fusion, discard)
+            maps[begun:] = attention.through_layer(maps[begun:], A, residual)
+        maps = maps if layer is None else maps[0]
+        return maps.clone() if tokens else self.as_map(maps)
 
     def head_rollouts(
         self,

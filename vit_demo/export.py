@@ -54,7 +54,7 @@ def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
 
 def tokens_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The same with the tokens that are no patches: (layers, N)."""
-    head, layers = settings.head, range(explanation.layers)
+    head = settings.head
     if settings.map == "head_rollout":
         options = {"below": settings.below, "part": settings.part, "tokens": True}
         maps = explanation.head_rollouts(None, **options, **settings.rollout_options)
@@ -63,9 +63,10 @@ def tokens_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
         return maps[:, explanation.head_index(head)]
     if settings.map == "attention":
         options = {"query": settings.query, "direction": settings.direction, "tokens": True}
-        return torch.stack([explanation.attention(i, head, **options) for i in layers])
-    options = {"tokens": True} | settings.rollout_options
-    return torch.stack([explanation.rollout(i, **options) for i in layers])
+        return torch.stack(
+            [explanation.attention(layer, head, **options) for layer in range(explanation.layers)]
+        )
+    return explanation.rollout(None, tokens=True, **settings.rollout_options)
 
 
 def caption(explanation: Explanation, settings: MapSettings, layer: bool = True) -> str:
