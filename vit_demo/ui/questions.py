@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import gradio as gr
+import torch
 from torch import Tensor
 
 from vit_demo import trust as faithful
@@ -25,7 +26,7 @@ from vit_demo.map_settings import settings_from
 from vit_demo.trust import Progress, Trust, knockout
 from vit_demo.ui import server_functions as ask
 from vit_demo.ui.html import HTML
-from vit_demo.ui.runner import TooSlow
+from vit_demo.ui.runner import CORES, TooSlow
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import TRUST_TEXTS, one_sentence, words
@@ -125,6 +126,7 @@ def watched(call: Callable[[Progress], dict]) -> Iterator[dict]:
         return not stop.is_set()
 
     def work() -> None:
+        torch.set_num_threads(CORES)
         try:
             news.put({"result": call(progress)})
         except faithful.Cancelled:

@@ -1,8 +1,11 @@
-"""One thread runs the models; pictures that wait meanwhile go through together.
+"""Two threads run the models; pictures that wait meanwhile go through together.
 
 Every visitor has a thread that reads the picture and sends the answer. If each of them ran the model
-too, they would fight for the same cores. So they hand their pictures in here and wait. While the model
-is busy, the next batch gathers: pictures of one size for one model, each with an answer of its own.
+too, they would fight for the same cores. So they hand their pictures in here and wait. While the models
+are busy, the next batch gathers: pictures of one size for one model, each with an answer of its own.
+
+A pass of a model keeps all cores busy only as long as no Python runs in between. So two batches are under
+way at a time, each on half of the cores, and one that is alone has all of them.
 """
 
 import os
@@ -15,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+import torch
 from torch import Tensor
 
 from vit_demo.explain import Classifier, Explanation, Prediction, predictions
@@ -22,7 +26,9 @@ from vit_demo.recorder import Recording
 from vit_demo.ui.memory import give_back
 from vit_demo.view import KEPT_PIXELS, View
 
-MOST_PIXELS = 8 * 224 * 224  # of one batch: more of them would not be faster, but need memory
+MOST_PIXELS = 4 * 224 * 224  # of one batch: more of them would not be faster, but need memory
+BATCHES = 2  # at a time
+CORES = torch.get_num_threads()
 SECONDS = 120.0  # nobody waits longer
 OPENED_AT_ONCE = 2  # pictures: each may take `image.DECODING_BYTES`
 
@@ -47,14 +53,15 @@ class Job:
 
 
 class Runner:
-    """Runs pictures through models, one batch after the other, for as many threads as there are."""
+    """Runs pictures through models, a batch or two at a time, for as many threads as there are."""
 
-    def __init__(self, seconds: float = SECONDS):
-        self.seconds = seconds
+    def __init__(self, seconds: float = SECONDS, batches: int = BATCHES):
+        self.seconds, self.batches = seconds, batches
         self.opening = threading.BoundedSemaphore(OPENED_AT_ONCE)
         self.waiting: deque[Job] = deque()
         self.news = threading.Condition()
-        self.thread: threading.Thread | None = None
+        self.threads: list[threading.Thread] = []
+        self.running = 0  # batches
 
     def explain(
         self, classifier: Classifier, picture: Any, fit: str, then: Callable[[Explanation], Any]
@@ -106,9 +113,9 @@ class Runner:
             run_together([job])
             return job.answer.result()
         with self.news:
-            if self.thread is None:
-                self.thread = threading.Thread(target=self.work, name="model", daemon=True)
-                self.thread.start()
+            while len(self.threads) < self.batches:
+                self.threads.append(threading.Thread(target=self.work, name="model", daemon=True))
+                self.threads[-1].start()
             self.waiting.append(job)
             self.news.notify()
         try:
@@ -123,10 +130,13 @@ class Runner:
     def work(self) -> None:
         while True:
             batch = self.next_batch()
+            torch.set_num_threads(max(1, CORES // self.running))
             if not run_together(batch) and len(batch) > 1:  # too large, or one of them is at fault
                 for job in batch:
                     run_together([job])
             batch = job = None  # while it waits, it shall keep no model and no picture
+            with self.news:
+                self.running -= 1
 
     def next_batch(self) -> list[Job]:
         """The one who waits longest, and those that can go along."""
@@ -138,6 +148,7 @@ class Runner:
             batch = [job for job in self.waiting if job.goes_with(first)][:most]
             for job in batch:
                 self.waiting.remove(job)
+            self.running += 1
             return batch
 
 

@@ -20,12 +20,27 @@ from vit_demo.explain import Explanation
 from vit_demo.image import ImageError
 from vit_demo.trust import knockout
 from vit_demo.ui import models, payload
+from vit_demo.ui.runner import CORES, TooSlow
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import language_of, names_in, one_sentence, words
 
+SECONDS = 60.0  # nobody waits longer for his turn
 MOST_CLASSES = 64  # of one picture, whose maps are remembered
-BUSY = threading.Semaphore(2)  # without a queue, somebody has to keep visitors from crowding in
 log = logging.getLogger("vit_demo")
+
+
+class AllCores(threading.Semaphore):
+    """A few at a time, each on all cores. (What `runner.py` set when this thread began stays with it.)
+    Nobody waits for ever: whoever waits holds a thread."""
+
+    def __enter__(self) -> bool:
+        if not self.acquire(timeout=SECONDS):
+            raise TooSlow("Many people ask at once; try again when fewer are here.")
+        torch.set_num_threads(CORES)
+        return True
+
+
+BUSY = AllCores(2)  # without a queue, somebody has to keep visitors from crowding in
 
 Question = Callable[[Explanation, dict], dict]
 
@@ -152,7 +167,7 @@ def guarded(question: Callable[[dict], dict]) -> Callable[[dict], dict]:
         request = request if isinstance(request, dict) else {}
         try:
             return question(request)
-        except ImageError as error:  # what is wrong with the picture, and what to do next
+        except (ImageError, TooSlow) as error:  # what is wrong, and what to do next
             return {"error": one_sentence(error, language(request))}
         except Exception:
             log.exception("answering %s", question.__name__)
@@ -178,6 +193,8 @@ def files_on_demand(server: Server):
             id, state = str(request["id"]), dict(request.get("state") or {})
             with BUSY:
                 name = server.save(id, request["kind"], state, request.get("language") or "en")
+        except TooSlow as error:
+            return {"error": one_sentence(error, language(request))}
         except Exception:
             log.exception("saving a file")
             return {"error": text["take_failed"]}

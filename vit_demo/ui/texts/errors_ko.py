@@ -42,6 +42,7 @@ ERRORS = {
     "That is too large; send at most {} and {} files at once.": "너무 큽니다. 한 번에 {0}, 파일 {1}개까지만 보낼 수 있습니다.",
     # A model on its way
     "{} did not come to this picture within {} s; choose a smaller model, or try again when fewer people are here.": "{0} 모델이 {1}초 안에 이 사진을 처리하지 못했습니다. 더 작은 모델을 고르거나 사람이 적을 때 다시 시도해 주세요.",
+    "Many people ask at once; try again when fewer are here.": "지금 요청이 많습니다. 사람이 적을 때 다시 시도해 주세요.",
     "Stopped after {} s; choose a smaller model for this question.": "{0}초가 지나 멈췄습니다. 이 질문에는 더 작은 모델을 골라 주세요.",
     "{} has no label head, so it cannot classify; it is for maps only. Choose a model with labels, such as deit_tiny_patch16_224.fb_in1k.": "{0} 모델에는 분류 헤드가 없어 맵만 볼 수 있습니다. deit_tiny_patch16_224.fb_in1k처럼 레이블이 있는 모델을 골라 주세요.",
     "{} takes {} GB, too much for the memory here; choose a smaller model.": "{0} 모델에는 {1} GB가 필요해 이 컴퓨터의 메모리로는 부족합니다. 더 작은 모델을 고르세요.",
