@@ -19,6 +19,7 @@ from support.patience import wait_until
 from support.ports import free_port
 
 from benchmarks.visitors import ROOT, SETTINGS, Refused, Server, Visitor, noise
+from vit_demo.ui import folder as folder_module
 from vit_demo.ui.folder import Folder, remove_old
 
 MEGABYTE = 2**20
@@ -206,6 +207,25 @@ def test_uploads_are_removed_by_a_clock(tmp_path, monkeypatch):
     wait_until(lambda: not list(folder.uploads.iterdir()), "the clock")
     folder.remove()
     assert not folder.path.exists()
+
+
+def test_the_oldest_files_go_when_there_are_too_many_bytes(monkeypatch):
+    """Uploads and files to take away; what the pictures on the page are made of stays."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", "")  # restored afterwards
+    monkeypatch.setattr(folder_module, "SWEEP_EVERY", 0.01)
+    folder = Folder()
+    names = ["uploads/a/1.jpg", "pictures/id/view/2.npz", "uploads/b/3.jpg", "uploads/4.jpg"]
+    for age, name in enumerate([*reversed(names), "pictures/id/explorer.bin"]):
+        path = folder.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(100))
+        os.utime(path, (time.time() - 10 * age - 10,) * 2)
+    monkeypatch.setattr(folder_module, "MOST_BYTES", 250)
+    wait_until(lambda: len([*folder.path.rglob("*.*")]) == 3, "the clock")
+    left = [name for name in names if folder.path.joinpath(name).exists()]
+    assert left == names[2:]
+    assert folder.path.joinpath("pictures/id/explorer.bin").exists()
+    folder.remove()
 
 
 def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch):

@@ -1,7 +1,8 @@
 """Where the server's files lie: one folder a server, and nothing in it for ever.
 
 Pictures that visitors send are written by Gradio, also those that never arrive in full. They are removed
-by age. The whole folder goes when the server stops; and if it was killed, when the next one starts. Whose
+by age, and together with the files that visitors take away they have only so much room: the oldest go
+first. The whole folder goes when the server stops; and if it was killed, when the next one starts. Whose
 server still runs is told by a lock, which the system releases however a process ends: the number of a
 process says little, for in a container each server is number 1.
 """
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO
 
 try:
@@ -20,7 +22,8 @@ except ImportError:  # not POSIX: there, folders of killed servers stay
     fcntl = None
 
 KEEP_MINUTES = 30.0
-SWEEP_EVERY = 30.0  # seconds, at most
+MOST_BYTES = 2 * 2**30  # of uploads, and of files to take away
+SWEEP_EVERY = 5.0  # seconds, at most
 LOCK = "lock"
 
 
@@ -41,9 +44,10 @@ class Folder:
         threading.Thread(target=self.sweep, name="sweep", daemon=True).start()
 
     def sweep(self) -> None:
-        """Remove old uploads now and then, whether anybody comes or not."""
+        """Remove old uploads now and then, whether anybody comes or not, and what is too much."""
         while not self.removed.wait(min(SWEEP_EVERY, self.keep)):
             remove_old(self.uploads, self.keep)
+            remove_beyond([*self.uploads.rglob("*"), *self.pictures.glob("*/*/*")], MOST_BYTES)
 
     def remove(self) -> None:
         self.removed.set()
@@ -85,3 +89,21 @@ def remove_old(folder: Path, seconds: float) -> None:
                 path.rmdir() if path.is_dir() else path.unlink()
         except OSError:  # not empty, or somebody was faster
             continue
+
+
+def remove_beyond(paths: list[Path], most: int) -> None:
+    """Remove the oldest of these files until the others have at most so many bytes."""
+    files = []
+    for path in paths:
+        try:
+            about = path.stat()
+        except OSError:  # somebody was faster
+            continue
+        if S_ISREG(about.st_mode):
+            files.append((about.st_mtime, about.st_size, path))
+    total = sum(size for _, size, _ in files)
+    for _, size, path in sorted(files):
+        if total <= most:
+            return
+        path.unlink(missing_ok=True)
+        total -= size
