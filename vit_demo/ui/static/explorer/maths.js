@@ -4,6 +4,9 @@
 // M[j * N + i] = A[i, j], so that v A is a row of dot products.
 
 /** Through one layer, backwards, for `count` vectors: v = (1 - residual) v A + residual v.
+ *
+ * Four vectors and two rows of the matrix at a time, so that each number that is read is used often; the
+ * four stand side by side, and where there are fewer, zeros stand for the others.
  * @param {Vector} v
  * @param {number} count
  * @param {Vector} M
@@ -11,38 +14,47 @@
  * @param {number} residual */
 export function throughLayer(v, count, M, N, residual) {
   const out = new Float32Array(v.length),
-    through = 1 - residual;
-  let b = 0;
-  for (; b + 3 < count; b += 4) {
-    // four at once: each number of the matrix is read once for all
-    const p = b * N,
-      q = p + N,
-      r = q + N,
-      s = r + N;
-    for (let j = 0, o = 0; j < N; j++) {
-      let w = 0,
-        x = 0,
-        y = 0,
-        z = 0;
-      for (let i = 0; i < N; i++, o++) {
-        const m = M[o];
-        w += m * v[p + i];
-        x += m * v[q + i];
-        y += m * v[r + i];
-        z += m * v[s + i];
+    four = new Float64Array(4 * N),
+    sums = new Float64Array(8); // of the first row, then of the second
+  for (let b = 0; b < count; b += 4) {
+    const these = Math.min(4, count - b);
+    four.fill(0);
+    for (let c = 0; c < these; c++)
+      for (let i = 0; i < N; i++) four[4 * i + c] = v[(b + c) * N + i];
+    for (let j = 0; j < N; j += 2) {
+      const other = Math.min(j + 1, N - 1), // the last row may come twice
+        first = j * N,
+        second = other * N;
+      let [s, t, u, w, S, T, U, W] = [0, 0, 0, 0, 0, 0, 0, 0];
+      for (let i = 0, at = 0; i < N; i++, at += 4) {
+        const m = M[first + i],
+          n = M[second + i],
+          x = four[at],
+          y = four[at + 1],
+          z = four[at + 2],
+          q = four[at + 3];
+        s += m * x;
+        t += m * y;
+        u += m * z;
+        w += m * q;
+        S += n * x;
+        T += n * y;
+        U += n * z;
+        W += n * q;
       }
-      out[p + j] = through * w + residual * v[p + j];
-      out[q + j] = through * x + residual * v[q + j];
-      out[r + j] = through * y + residual * v[r + j];
-      out[s + j] = through * z + residual * v[s + j];
-    }
-  }
-  for (; b < count; b++) {
-    const p = b * N;
-    for (let j = 0, o = 0; j < N; j++) {
-      let w = 0;
-      for (let i = 0; i < N; i++, o++) w += M[o] * v[p + i];
-      out[p + j] = through * w + residual * v[p + j];
+      sums[0] = s;
+      sums[1] = t;
+      sums[2] = u;
+      sums[3] = w;
+      sums[4] = S;
+      sums[5] = T;
+      sums[6] = U;
+      sums[7] = W;
+      for (let c = 0; c < these; c++) {
+        const of = (b + c) * N;
+        out[of + j] = (1 - residual) * sums[c] + residual * v[of + j];
+        out[of + other] = (1 - residual) * sums[4 + c] + residual * v[of + other];
+      }
     }
   }
   return out;
