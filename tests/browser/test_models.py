@@ -222,6 +222,21 @@ def test_offer_is_grey_with_the_reason_while_the_hub_is_away(arrive, toy_hub, mo
     assert page.locator("#knows .reason").inner_text() == ""
 
 
+def test_offer_stays_when_its_line_is_drawn_once_more(arrive, toy_hub):
+    """Gradio does so when a value arrives, at times after everything has been filled in."""
+    page = arrive()
+    page.wait_for_selector("#knows .offer button:has-text('Toy')")
+    page.evaluate("""() => {
+        const offer = document.querySelector("#knows .offer"), empty = offer.cloneNode(true);
+        for (const button of empty.querySelectorAll("button")) {
+            button.textContent = "";
+            delete button.dataset.name;
+        }
+        offer.replaceWith(empty);
+    }""")
+    page.wait_for_selector("#knows .offer button[data-name]:has-text('Toy')")
+
+
 def test_offer_without_a_network(arrive, monkeypatch, site):
     monkeypatch.delitem(site.server.models.kept, DEIT, raising=False)
     no_hub(monkeypatch)

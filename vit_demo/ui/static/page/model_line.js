@@ -41,21 +41,35 @@ export function mount(element, { props, watch, server }) {
 
   // ---- The offer
 
+  /** @type {{ name: string; text: string; reason: string } | null} */
+  let offered = null; // what is known of it
+
   async function showOffer() {
-    const mine = ++turn,
-      line = find(element, ".line"),
-      offer = find(element, ".offer");
-    if (!line?.hasAttribute("data-small")) return;
-    offer.hidden = false; // its room is there from the beginning
+    const mine = ++turn;
+    if (!find(element, ".line")?.hasAttribute("data-small")) return;
+    find(element, ".offer").hidden = false; // its room is there from the beginning
     const answer = await server.imagenet_offer({ language: language() });
     if (mine !== turn || !answer?.name) return;
-    const button = find(element, ".offer button"),
-      reason = find(element, ".offer .reason");
-    button.textContent = answer.text;
-    button.dataset.name = answer.name;
-    button.disabled = Boolean(answer.reason);
-    reason.textContent = answer.reason;
+    offered = answer;
+    fillOffer();
   }
+
+  function fillOffer() {
+    const { name, text, reason } = offered,
+      button = find(element, ".offer button");
+    find(element, ".offer").hidden = false;
+    button.textContent = text;
+    button.dataset.name = name;
+    button.disabled = Boolean(reason);
+    find(element, ".offer .reason").textContent = reason;
+  }
+
+  // Gradio may draw the line again after the answer came, and later than it says: fill it in again.
+  new MutationObserver(() => {
+    const small = find(element, ".line")?.hasAttribute("data-small"),
+      button = find(element, ".offer button");
+    if (offered && small && button && !button.dataset.name) fillOffer();
+  }).observe(element, { childList: true, subtree: true, attributes: true });
 
   // ---- Everything it knows
 
