@@ -9,11 +9,11 @@ from support.page import SECONDS, WIDE, open_tab
 
 from vit_demo.ui import page as page_module
 from vit_demo.ui import questions
-from vit_demo.ui.modules import module_route
+from vit_demo.ui.modules import script_route
 from vit_demo.ui.static import address
 from vit_demo.ui.store import Server
 
-SEAMS = f"import(new URL('{address('gradio.js')}', document.baseURI))"
+SEAMS = f"import(new URL('{address()}', document.baseURI)).then((all) => all.modules['gradio.js'])"
 
 
 def launch(demo, **options) -> str:
@@ -62,7 +62,7 @@ def component():
         change = gr.Button("change", elem_id="change")
         part.input(str, part, heard)
         change.click(lambda: {"b": 2}, None, part)
-    yield launch(demo, quiet=True, run_history=False, app_kwargs={"routes": [module_route()]})
+    yield launch(demo, quiet=True, run_history=False, app_kwargs={"routes": [script_route()]})
     demo.close(verbose=False)
 
 
@@ -221,13 +221,23 @@ def test_queue_is_mirrored(visitor, monkeypatch):
     second.wait_for_function("window.news.some(({ failed }) => failed)")
 
 
-def test_a_module_that_does_not_load_is_said(site, browser):
+def test_a_script_that_does_not_load_is_said_once(site, browser):
     page = browser.new_page()
-    page.route("**/page/answer.js", lambda route: route.abort())
+    page.route("**/static/*.js", lambda route: route.abort())
     page.goto(site)
-    page.wait_for_selector("#explorer [data-ready=true][data-drawn]")  # the rest works
-    page.wait_for_selector("ol.answer li")  # and new values do not take the sentence away
-    page.wait_for_selector("#answer .script-failed:has-text('did not load; reload the page')")
+    sentence = ".script-failed:has-text('did not load; reload the page'):visible"
+    page.wait_for_selector(sentence)
+    page.wait_for_selector("ol.answer li")  # what needs no script is there
+    assert page.locator(sentence).count() == 1
+    page.close()
+
+
+def test_a_component_that_fails_says_so_and_the_others_work(site, browser):
+    page = browser.new_page()
+    page.add_init_script("window.IntersectionObserver = class { observe() { throw new Error(); } }")
+    page.goto(site)
+    page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
+    page.wait_for_selector(".script-failed", state="attached")
     page.close()
 
 

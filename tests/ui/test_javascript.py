@@ -24,8 +24,8 @@ from vit_demo.checkpoints import Checkpoint
 from vit_demo.compare import matching
 from vit_demo.explain import Classifier
 from vit_demo.map_settings import SCHEMA, MapSettings
-from vit_demo.ui import explorer, payload
-from vit_demo.ui.static import joined, modules
+from vit_demo.ui import explorer, payload, static
+from vit_demo.ui.static import bundle, modules
 from vit_demo.ui.texts import GLOSSARY
 from vit_demo.view import Preprocess
 
@@ -311,42 +311,61 @@ def paint(name: str) -> dict:
 # The modules
 
 
-def test_the_joined_script_has_every_name_once():
-    """The modules share one function there: of two with the same name, one would replace the other."""
-    script = joined("explorer/index.js")
-    names = re.findall(r"^(?:async )?(?:function|const|let) (\w+)", script, re.MULTILINE)
-    assert len(names) > 80 and len(names) == len(set(names)), sorted(names)
-    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+def test_a_module_imports_only_what_another_one_exports():
+    """In a bundle a name that is missing would be undefined, and nobody would say so."""
     for name, text in modules().items():
-        assert " as " not in "".join(re.findall(r"^import[^;]*;", text, re.MULTILINE)), name
+        found = static.IMPORT.findall(text)
+        assert len(found) == len(re.findall(r"^import\b", text, re.MULTILINE)), name
+        assert len(static.EXPORT.findall(text)) == len(re.findall(r"^export\b", text, re.MULTILINE))
+        for names, where in found:
+            wanted = set(re.findall(r"[^\s{},]+", names))
+            other = modules()[static.beside(name, where)]
+            assert wanted <= {what for _, what in static.EXPORT.findall(other)}, (name, where)
 
 
-def test_the_joined_script_holds_every_module_of_the_explorer():
-    script = joined("explorer/index.js")
+def test_a_bundle_has_every_module_after_what_it_imports():
+    """Rings of modules would break it: each runs once, when all that it needs is there."""
+    order = re.findall(r'^modules\["([^"]+)"\] = ', static.page_script(), re.MULTILINE)
+    assert len(order) == len(set(order)) > 70
+    for name in order:
+        for _, where in static.IMPORT.findall(modules()[name]):
+            assert order.index(static.beside(name, where)) < order.index(name)
+
+
+def test_a_bundle_exports_what_its_modules_export(node, tmp_path):
+    """Node runs the script of the page: every export is there, and nothing else."""
+    script = tmp_path / "page.mjs"
+    script.write_text(static.page_script())
+    names = "Object.entries(modules).map(([name, m]) => [name, Object.keys(m)])"
+    ask = f"import {{ modules }} from {json.dumps(script.as_uri())}; "
+    ask += f"console.log(JSON.stringify({names}))"
+    done = subprocess.run(
+        [node, "--input-type=module", "-e", "globalThis.matchMedia = () => ({}); " + ask],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = {name: set(exports) for name, exports in json.loads(done.stdout)}
+    assert found == {
+        name: set(re.findall(r"^export (?:async )?\w+\*? (\w+)", text, re.MULTILINE))
+        for name, text in modules().items()
+    }
+
+
+def test_the_explorers_bundle_holds_its_modules_and_no_component():
+    script = bundle("explorer/index.js")
+    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
     for name, text in modules().items():
         if name.startswith("explorer/") and name != "explorer/component.js":
             assert text.split("\n")[1] in script, name  # the sentence that says what it is
-
-
-def test_the_joined_script_parses(node, tmp_path):
-    file = tmp_path / "joined.cjs"
-    file.write_text(f'(() => {{\n"use strict";\n{joined("explorer/index.js")}\n}})();')
-    done = subprocess.run([node, "--check", file], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    assert 'modules["gradio.js"]' not in script
 
 
 def test_every_module_is_reachable_from_a_component():
     """What no component imports would be served for nothing."""
-    from vit_demo.ui import static
-
-    reached = set()
     sources = (path.read_text(encoding="utf-8") for path in static.STATIC.parent.glob("*.py"))
     entries = re.findall(r'mount_script\("([^"]+)"', "\n".join(sources))
-    for entry in entries:
-        for name, text in modules().items():
-            if text.split("\n")[1] in static.joined(entry):
-                reached.add(name)
-    assert reached == set(modules())
+    reached = re.findall(r'^modules\["([^"]+)"\] = ', bundle(*entries), re.MULTILINE)
+    assert set(reached) == set(modules())
 
 
 def test_every_module_is_type_checked_and_says_what_it_is():
@@ -356,7 +375,7 @@ def test_every_module_is_type_checked_and_says_what_it_is():
 
 
 def test_every_text_the_explorer_asks_for_is_known():
-    script = joined("explorer/index.js")
+    script = bundle("explorer/index.js")
     asked = set(re.findall(r'\bt\("(\w+)"', script))
     known = explorer.EXPLORER_TEXTS["en"]
     assert len(asked) > 30 and asked <= known.keys(), asked - known.keys()

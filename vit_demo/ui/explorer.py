@@ -20,7 +20,7 @@ from vit_demo.explain import Explanation
 from vit_demo.findings import FINDINGS, Finding
 from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, SCHEMA
 from vit_demo.ui.payload import class_maps, payload
-from vit_demo.ui.static import joined, mount_script, read_static
+from vit_demo.ui.static import bundle, mount_script, read_static
 from vit_demo.ui.texts import EXPLORER_TEXTS, GLOSSARY, LABELS
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def make_explorer(
     "query", returns {"data": base64 of `query_rows`, `layer_rows`, `fused_rows`} or {"error": message};
     it is asked for lean payloads only.
     `fetch_classes({"id": ..., "labels": [...]})` returns {"classes": `class_maps`} or the error.
+    The property `first` is such a value, too: what somebody sees who comes without a link, known before
+    the server is asked.
     The component's `change` event carries the state; the same event without a state is Gradio's own
     and says that the value was set. The property `language` ("en", "ko") may change at any time.
     """
@@ -54,7 +56,7 @@ def make_explorer(
     def explorer_classes(request: dict) -> dict:
         return fetch_classes(request)
 
-    options.setdefault("language", None)
+    options = {"language": None, "first": None} | options
     return gr.HTML(
         value=options.pop("value", None),
         html_template='<div class="vitx"></div>',
@@ -98,8 +100,8 @@ def standalone_html(
 <script>
 (() => {{
 "use strict";
-{joined("explorer/index.js")}
-mountPage(document.querySelector(".vitx"), {setup()}, {options});
+{bundle("explorer/index.js")}
+modules["explorer/index.js"].mountPage(document.querySelector(".vitx"), {setup()}, {options});
 }})();
 </script>
 </body>

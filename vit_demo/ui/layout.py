@@ -64,7 +64,7 @@ class Tab(NamedTuple):
 
 def explorer(server: Server) -> gr.HTML:
     rows, classes = (ask.answering(server, one) for one in (ask.attention_rows, ask.class_maps))
-    return make_explorer(rows, classes)
+    return make_explorer(rows, classes, first=server.first)
 
 
 def explorer_value(server: Server, id: str, explanation: Explanation) -> dict:

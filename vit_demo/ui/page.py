@@ -13,7 +13,7 @@ from vit_demo.ui import mcp
 from vit_demo.ui.api import add_api
 from vit_demo.ui.events import connect
 from vit_demo.ui.guard import Blocks
-from vit_demo.ui.html import EXAMPLES
+from vit_demo.ui.html import EXAMPLES, image_of
 from vit_demo.ui.layout import lay_out
 from vit_demo.ui.limits import MOST_WAITING
 from vit_demo.ui.models import kind_of
@@ -55,11 +55,10 @@ def make(
         say(f"  {default} is not available, starting with {DEFAULT}")
         default = DEFAULT
         classifier = server.models.get(default)
-    first = EXAMPLES[kind_of(classifier)][0]
-    server.explain(str(example_path(first)), default, "crop", first)  # the first page is ready too
+    demo = build(server, default)
     where = classifier.device
     say(f"  {classifier.name} ready on {where} in {time.perf_counter() - began:.1f} s")
-    return build(server, default)
+    return demo
 
 
 def finish_tools(demo: gr.Blocks) -> None:
@@ -75,6 +74,7 @@ def finish_tools(demo: gr.Blocks) -> None:
 def build(server: Server, default: str) -> gr.Blocks:
     """The whole page, ready to launch with `launch_options`."""
     gr.set_static_paths([server.store.folder])
+    server.first = first_view(server, default)
     with Blocks(title="ViT Demo", analytics_enabled=False, fill_width=True) as demo:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
@@ -82,3 +82,12 @@ def build(server: Server, default: str) -> gr.Blocks:
     demo.queue(max_size=MOST_WAITING, api_open=False)  # False: nobody passes by the queue
     limit_queue(demo._queue)
     return demo
+
+
+def first_view(server: Server, model: str) -> dict:
+    """What the explorer shows to somebody who comes without a link: looked at before the first comes."""
+    classifier = server.models.get(model)
+    example = EXAMPLES[kind_of(classifier)][0]
+    id, _ = server.look(classifier, str(example_path(example)), "crop", example)
+    shown = {"model": model, "example": example, "fit": "crop"}
+    return shown | {"id": id, "url": server.url(id), "image": image_of(shown)}

@@ -54,10 +54,10 @@ class Store:
         self.lock = threading.Lock()
         self.freed = 0  # bytes, since memory was given back to the system
 
-    def new_id(self) -> str:
-        """An unguessable name, with an empty folder for files."""
-        id = secrets.token_urlsafe(18)
-        self.folder_of(id).mkdir()
+    def new_id(self, id: str | None = None) -> str:
+        """An unguessable name, or this one, with an empty folder for files."""
+        id = id or secrets.token_urlsafe(18)
+        self.folder_of(id).mkdir(exist_ok=True)
         return id
 
     def put(self, id: str, explanation: Explanation, key: Hashable | None = None) -> None:
@@ -204,6 +204,7 @@ class Server:
         self.runner = Runner()
         self.folder = Folder()
         self.store = Store(self.folder.pictures)
+        self.first: dict | None = None  # what the explorer opens with
         self.silent = -math.inf  # when the hub could not be reached
         self.models = Models(self.load, let_go=self.store.drop_all_of)
         atexit.register(self.close)
@@ -286,7 +287,7 @@ class Server:
         if known:
             return known
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
-        id = self.store.new_id()
+        id = self.store.new_id(self.first_id(classifier, example, fit))
         try:
             self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
             save_preview(explanation, self.store.folder_of(id) / PREVIEW)
@@ -295,6 +296,14 @@ class Server:
             raise
         self.store.put(id, explanation, key)
         return id, explanation
+
+    def first_id(self, classifier: Classifier, example: str | None, fit: str) -> str | None:
+        """The name that the page knows the first picture by: it keeps it when it has to be looked at again."""
+        first = self.first
+        if not first or (example, fit) != (first["example"], first["fit"]):
+            return None
+        same = self.models.kept.get(first["model"]) is classifier  # others may have its name
+        return first["id"] if same and first["id"] not in self.store.kept else None
 
     def classify(self, picture: object, model: str, fit: str, top: int) -> dict:
         """The labels alone, in words that JSON knows."""

@@ -10,7 +10,7 @@ from vit_demo.ui.guard import BlockedEndpoints, OneSentence, OwnHostOnly
 from vit_demo.ui.layout import TABS
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, MOST_THREADS, BodyLimit
 from vit_demo.ui.mcp import PATH as MCP_PATH
-from vit_demo.ui.modules import module_route, preload_links
+from vit_demo.ui.modules import CompressedPage, preload_link, script_route
 from vit_demo.ui.static import STATIC
 from vit_demo.ui.visitors import Visitors
 
@@ -25,10 +25,11 @@ def launch_options(mcp: bool = False) -> dict:
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
-        "head": preload_links() + tabs_head(),
+        "head": preload_link() + tabs_head(),
         "app_kwargs": {
-            "routes": [module_route()],
+            "routes": [script_route()],
             "middleware": [
+                Middleware(CompressedPage),
                 Middleware(OwnHostOnly),
                 Middleware(OneSentence),
                 Middleware(BlockedEndpoints),

@@ -6,6 +6,8 @@ import { chooseExample } from "../page/examples.js";
 import { fromBase64 } from "./blob.js";
 import { mountExplorer } from "./index.js";
 
+const NO_PICTURE = ["tab", "lang", "__theme"]; // of an address: these name none
+
 /** The value names an address, from which the data are fetched.
  * @param {HTMLElement} element
  * @param {GradioComponent} gradio
@@ -53,6 +55,7 @@ export function mount(element, { trigger, props, watch, server }, setup) {
   /** @param {ExplorerValue} value @param {number} mine */
   async function load(value, mine) {
     root.classList.add("vx-busy");
+    coming = value;
     try {
       const response = await fetch(value.url);
       if (!response.ok) throw new Error(String(response.status));
@@ -63,7 +66,9 @@ export function mount(element, { trigger, props, watch, server }, setup) {
       coming = {};
       await explorer.show(buffer, value.state || {}, {}, value);
     } catch {
-      if (mine === turn) explorer.clear(setup.texts[root.lang].failed);
+      if (mine !== turn) return;
+      coming = {};
+      explorer.clear(value === props.first ? "" : setup.texts[root.lang].failed);
     } finally {
       if (mine === turn) root.classList.remove("vx-busy");
     }
@@ -80,6 +85,10 @@ export function mount(element, { trigger, props, watch, server }, setup) {
 
   function update() {
     const value = withWanted(componentValue(props));
+    if (value?.url && value.id === coming.id && value.url === coming.url) {
+      coming.state = value.state ?? coming.state; // it is on its way
+      return;
+    }
     const mine = ++turn;
     root.classList.remove("vx-busy");
     if (!value?.url) {
@@ -89,13 +98,18 @@ export function mount(element, { trigger, props, watch, server }, setup) {
     if (value.id === current.id && value.url === current.url) {
       return explorer.set(value.state || {});
     }
-    // The same picture may be named twice before it is here: the second time must not lose the state.
-    const state = value.state ?? (value.id === coming.id ? coming.state : null);
-    coming = { ...value, state };
-    return load(coming, mine);
+    return load({ ...value }, mine);
   }
 
   watch("value", update);
   watch("language", () => explorer.speak(props.language));
-  update();
+  if (props.first && !followsLink()) load(props.first, ++turn);
+  else update();
+}
+
+/** Does the address, or what was here before a reload, name anything to see? Otherwise it is the first
+ * picture, which is the same for everybody: nobody has to be asked which one. */
+function followsLink() {
+  const names = [...new URLSearchParams(location.search).keys()];
+  return history.state?.upload || !names.every((name) => NO_PICTURE.includes(name));
 }
