@@ -108,6 +108,12 @@ export function drawPicture(explorer) {
   root.dataset.drawMs = (performance.now() - began).toFixed(2);
 }
 
+/** Whoever takes something away takes what was asked for last: it may wait for the next frame.
+ * @param {Explorer} explorer */
+export function drawNow(explorer) {
+  if (explorer.dirty.picture) drawPicture(explorer);
+}
+
 /** Picture and map, nothing else: for the screen and for the PNG.
  * @param {Explorer} explorer
  * @param {CanvasRenderingContext2D} context

@@ -4,7 +4,7 @@
 import { framePatch } from "./draw.js";
 import { announce, el } from "./elements.js";
 import { tableOf } from "./legend.js";
-import { paintPicture } from "./picture.js";
+import { drawNow, paintPicture } from "./picture.js";
 import { pythonOf } from "./python.js";
 import { drawSheet } from "./sheets.js";
 import { isClass, isOne } from "./state.js";
@@ -37,6 +37,7 @@ export async function copyPython(explorer) {
 /** Picture, map, words and legend on one sheet of paper.
  * @param {Explorer} explorer */
 export function sheetOf(explorer) {
+  drawNow(explorer);
   const { root, data, shown, tables, ui } = explorer,
     [best] = data.top;
   const [low, , high, note] = [...ui.legend.children].map((node) => node.firstChild?.textContent);
