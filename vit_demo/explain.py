@@ -21,7 +21,7 @@ from vit_demo.inside import Inside
 from vit_demo.labels import find_label
 from vit_demo.map_settings import FUSIONS
 from vit_demo.model import Attend, attention_weights, readout_tokens
-from vit_demo.recorder import Query, Recorder, Recording, token_of
+from vit_demo.recorder import Query, Recorder, Recording, mean_attention, token_of
 from vit_demo.validate import choice, index_of, is_whole, share, shown, whole
 from vit_demo.view import View, make_view, to_tensor
 
@@ -164,13 +164,17 @@ class Explanation:
         if start > top:
             raise ValueError(f"start {start} lies above layer {top}; start at or below it.")
         choice("fusion", fusion, FUSIONS)
-        maps = self.query_vector(query).repeat(1 + top - first, 1)  # up to the layers first .. top
+        v = self.query_vector(query)
+        maps = v.new_empty(0, self.N)  # up to each layer that is begun with, the lowest first
         for index in range(top, start - 1, -1):
-            begun = max(0, index - first)  # those of layers below have not begun yet
-            A = self.fused(index, fusion, discard)
-            maps[begun:] = attention.through_layer(maps[begun:], A, residual)
+            if len(maps):
+                A = self.fused(index, fusion, discard)
+                maps = attention.through_layer(maps, A, residual)
+            if index >= first:
+                own = self.query_row(index, query, fusion, discard)
+                maps = torch.cat([((1 - residual) * own + residual * v)[None], maps])
         maps = maps if layer is None else maps[0]
-        return maps.clone() if tokens else self.as_map(maps)
+        return maps if tokens else self.as_map(maps)
 
     def head_rollouts(
         self,
@@ -378,10 +382,22 @@ class Explanation:
     def fused(self, layer: int, fusion: str, discard: float) -> Tensor:
         """A layer's attention as one matrix (N, N) whose rows sum to 1."""
         if fusion == "mean":
-            A = self.recording.mean_attention[layer]
+            A = self.mean_attention(layer)
         else:
             A = attention.fuse_heads(self.layer_attention(layer), fusion)
         return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
+
+    def mean_attention(self, layer: int) -> Tensor:
+        """A layer's attention (N, N), the mean over its heads; the last layer's is made when asked for."""
+        if layer < self.layers - 1:
+            return self.recording.mean_attention[layer]
+        return mean_attention(self.recording.queries[layer], self.recording.keys[layer])
+
+    def query_row(self, layer: int, query: Query, fusion: str, discard: float) -> Tensor:
+        """The query's row (N,) of `fused`, without the other rows where they are not needed."""
+        if fusion == "mean" and not discard:
+            return self.query_attention(layer, query).mean(dim=0)
+        return self.query_vector(query) @ self.fused(layer, fusion, discard)
 
     def query_attention(self, layer: int, query: Query, discard: float = 0.0) -> Tensor:
         """The query's own attention in each head (h, N); one row a head costs next to nothing."""

@@ -1,5 +1,8 @@
 """What is kept of a forward pass: for each layer the queries, the keys, the head-mean attention and the
 read-out's own attention, O(L N (N + D)) numbers. The whole L x h x N x N block never exists.
+
+No map of any token goes through the whole matrix of the last layer: that token's row of it is where a
+rollout begins. So the last layer's head-mean is left out, and of its attention only what the answer needs.
 """
 
 from typing import NamedTuple
@@ -35,7 +38,7 @@ class Recording(NamedTuple):
 
     queries: Tensor  # (L, h, N, d)
     keys: Tensor  # (L, h, N, d)
-    mean_attention: Tensor  # (L, N, N), mean over the heads
+    mean_attention: Tensor  # (L - 1, N, N), mean over the heads
     readout_attention: Tensor  # (L, h, N), from the read-out to every token
 
     @property
@@ -54,41 +57,41 @@ class Recorder:
         self.layers, self.readout_tokens = layers, readout_tokens
         self.layer = 0
         self.queries = self.keys = torch.empty(0)  # (B, L, h, N, d), made with the first layer
-        self.mean_attention = torch.empty(0)  # (B, L, N, N)
+        self.mean_attention = torch.empty(0)  # (B, L - 1, N, N)
         self.readout_attention = torch.empty(0)  # (B, L, h, N)
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """What the tokens see (B, h, N, d); in the last layer those up to the read-out's."""
         if self.layer == 0:
             self.make_room(q)
-        B, h, N, d = q.shape
-        seen, keys = q.new_empty(B, N, h, d), k.transpose(-2, -1)
-        mean_attention = self.mean_attention[:, self.layer]  # (B, N, N)
-        readout_attention = self.readout_attention[:, self.layer]  # (B, h, N)
+        B, h, N, _ = q.shape
         first, end, _ = self.readout_tokens.indices(N)
+        last = self.layer == self.layers - 1
+        readout_attention = self.readout_attention[:, self.layer]  # (B, h, N)
         on_cpu = q.device.type == "cpu"
         pictures = 1 if on_cpu else B
         few = max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (pictures * h * N))
-        nothing = q.new_empty(1, 1, 1)
+        seen = []
         for some in slices(B, pictures):
-            for rows in slices(N, few):
-                asked = q[some, :, rows].flatten(0, 1), keys[some].flatten(0, 1)
-                A = torch.baddbmm(nothing, *asked, beta=0, alpha=d**-0.5)  # q k^T / sqrt(d)
-                torch.softmax(A, dim=-1, out=A)
-                A = A.unflatten(0, (-1, h))  # (B, h, few, N)
-                seen[some, rows] = (A @ v[some]).transpose(1, 2)
-                torch.mean(A, dim=1, out=mean_attention[some, rows])
+            seen_by_rows = []
+            for rows in slices(end if last else N, few):
+                A = weights_of(q[some, :, rows], k[some])  # (B, h, few, N)
+                seen_by_rows.append(A @ v[some])
+                if not last:
+                    torch.mean(A, dim=1, out=self.mean_attention[some, self.layer, rows])
                 of_readout = A[:, :, max(0, first - rows.start) : max(0, end - rows.start)]
                 if of_readout.shape[2]:
                     readout_attention[some] += of_readout.sum(dim=2)
+            seen.append(joined(seen_by_rows, dim=2))
         readout_attention /= end - first
         self.keep(q, k)
         self.layer += 1
-        return seen.transpose(1, 2)
+        return joined(seen, dim=0)
 
     def make_room(self, q: Tensor) -> None:
         """For all layers at once: what is written to its place needs no copy."""
         B, h, N, _ = q.shape
-        self.mean_attention = q.new_empty(B, self.layers, N, N)
+        self.mean_attention = q.new_empty(B, self.layers - 1, N, N)
         self.readout_attention = q.new_zeros(B, self.layers, h, N)
 
     def keep(self, q: Tensor, k: Tensor) -> None:
@@ -113,3 +116,24 @@ class RolloutRecorder(Recorder):
 
     def keep(self, q: Tensor, k: Tensor) -> None:
         pass
+
+
+def weights_of(q: Tensor, k: Tensor) -> Tensor:
+    """softmax(q k^T / sqrt(d)) (B, h, N, N), as `attention_weights` has it, with less memory."""
+    nothing = q.new_empty(1, 1, 1)
+    asked = q.flatten(0, 1), k.transpose(-2, -1).flatten(0, 1)
+    A = torch.baddbmm(nothing, *asked, beta=0, alpha=q.shape[-1] ** -0.5)
+    return torch.softmax(A, dim=-1, out=A).unflatten(0, q.shape[:2])
+
+
+def mean_attention(q: Tensor, k: Tensor) -> Tensor:
+    """The mean over the heads (N, N) of one layer's attention, from its queries and keys (h, N, d)."""
+    h, N, _ = q.shape
+    few = max(1, AT_ONCE // (h * N))
+    return joined(
+        [weights_of(q[None, :, rows], k[None])[0].mean(dim=0) for rows in slices(N, few)], dim=0
+    )
+
+
+def joined(parts: list[Tensor], dim: int) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim)

@@ -22,8 +22,7 @@ class Decoded(Explanation):
     def __init__(self, explanation: Explanation):
         self.__dict__ |= explanation.__dict__
         _, arrays = unpack(payload(explanation))
-        self.recording = self.recording._replace(mean_attention=decoded(arrays, "mean"))
-        self.A = decoded(arrays, "heads")
+        self.mean, self.A = decoded(arrays, "mean"), decoded(arrays, "heads")
         self.fusions = {name: decoded(arrays, name) for name in ("max", "min")}
 
     def fused(self, layer: int, fusion: str, discard: float) -> torch.Tensor:
@@ -31,6 +30,12 @@ class Decoded(Explanation):
             return super().fused(layer, fusion, discard)
         A = self.fusions[fusion][layer]
         return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
+
+    def mean_attention(self, layer: int) -> torch.Tensor:
+        return self.mean[layer]
+
+    def query_row(self, layer: int, query, fusion: str, discard: float) -> torch.Tensor:
+        return self.query_vector(query) @ self.fused(layer, fusion, discard)
 
     def layer_attention(self, layer: int, discard: float = 0.0) -> torch.Tensor:
         A = self.A[layer]

@@ -85,9 +85,9 @@ def answers(question: Question, seen: Sequence[Seen]) -> list[Answer]:
     recorder = RolloutRecorder(config.depth, readout)
     logits = classifier.model(pixels, recorder)  # (B, classes)
     v = attention.token_mean(readout, P + rows * cols).to(pixels)  # (N,)
-    rollout = v.expand(len(seen), 1, -1)
-    layers = recorder.mean_attention.unbind(1)  # (B, N, N) each
-    rollout = attention.through_layers(rollout, layers)[:, 0].cpu()  # (B, N)
+    rollout = (recorder.readout_attention[:, -1].mean(dim=1, keepdim=True) + v) / 2  # (B, 1, N)
+    below = recorder.mean_attention.unbind(1)  # (B, N, N) each
+    rollout = attention.through_layers(rollout, below)[:, 0].cpu()  # (B, N)
     shown = rollout
     if question.map != "rollout":
         shown = class_vectors(question, pixels, logits)  # (B, N)
@@ -127,7 +127,7 @@ def class_vectors(question: Question, pixels: Tensor, logits: Tensor) -> Tensor:
 def head_vectors(recorder: RolloutRecorder, v: Tensor) -> Tensor:
     """Every head's rollout of every picture: (B, L, h, N)."""
     asked = recorder.readout_attention.cpu()  # (B, L, h, N)
-    means = recorder.mean_attention.cpu()  # (B, L, N, N)
+    means = recorder.mean_attention.cpu()  # (B, L - 1, N, N)
     return torch.stack(
         [attention.head_rollouts(*of_picture, v) for of_picture in zip(asked, means, strict=True)]
     )

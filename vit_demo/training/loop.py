@@ -31,7 +31,16 @@ from vit_demo.checkpoints import load_checkpoint
 from vit_demo.distributed import ProcessGroup, in_precision, join_processes
 from vit_demo.files import locked, make_folder
 from vit_demo.model import VisionTransformer, patch_grid
-from vit_demo.training.augment import DRAWS, WARPS, generator, mix, mix_patches, recolour, seed_of, warp
+from vit_demo.training.augment import (
+    DRAWS,
+    WARPS,
+    generator,
+    mix,
+    mix_patches,
+    recolour,
+    seed_of,
+    warp,
+)
 from vit_demo.training.config import TrainConfig, complete
 from vit_demo.training.data import Dataset, load_dataset, normalise, preprocess_of
 from vit_demo.training.evaluation import measure

@@ -43,11 +43,11 @@ def payload(explanation: Explanation, for_file: bool = False) -> bytes:
     """Everything the browser needs to know about one picture."""
     e = explanation
     full = e.layers * e.heads * e.N * e.N <= (FILE_LIMIT if for_file else FULL_LIMIT)
-    fused = e.recording.mean_attention.numel() <= FUSED_LIMIT
+    fused = e.layers * e.N * e.N <= FUSED_LIMIT
     picture, kind = picture_bytes(e.view.picture)
     preview = e.view.preview()
     finer = preview is not e.view.picture
-    mean = e.recording.mean_attention
+    mean = torch.stack([e.mean_attention(layer) for layer in range(e.layers)])
     wide = mean.numel() <= WIDE_LIMIT
     arrays = {
         "picture": np.frombuffer(picture, np.uint8),

@@ -8,7 +8,7 @@ import { colourTables, greyCanvas } from "./draw.js";
 import { el, message } from "./elements.js";
 import { fetchAhead, fetchClasses, rememberClasses } from "./fetching.js";
 import { createMaps } from "./maps.js";
-import { baseVector, drawPicture, groundOf, patchValues, reveal } from "./picture.js";
+import { baseVector, drawNow, drawPicture, groundOf, patchValues, reveal } from "./picture.js";
 import { pythonOf } from "./python.js";
 import { fitting, isClass, isOne, isRollout, SCHEMA, useSchema } from "./state.js";
 import { fillHeads, sync } from "./sync.js";
@@ -295,7 +295,10 @@ export function mountExplorer(root, { css, schema, glossary, language, onTheme, 
     speak: (wanted) => speak(explorer, wanted),
     message: (text) => message(explorer, text),
     reveal: () => reveal(explorer),
-    python: () => pythonOf(explorer),
+    python: () => {
+      drawNow(explorer);
+      return pythonOf(explorer);
+    },
     sheet: () => sheetOf(explorer),
     get state() {
       return { ...explorer.state };

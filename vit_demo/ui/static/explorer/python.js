@@ -1,7 +1,6 @@
 // @ts-check
 // What is shown, as Python code that makes the same picture.
 
-import { drawNow } from "./picture.js";
 import { isClass, isOne, isSigned } from "./state.js";
 import { className } from "./words.js";
 
@@ -52,7 +51,6 @@ export function pythonCall({
 
 /** @param {Explorer} explorer */
 export function pythonOf(explorer) {
-  drawNow(explorer);
   const { state, shown, data, maps, image } = explorer;
   const about = isClass(state) ? className(explorer) : `layer ${state.layer + 1} of ${maps.L}`;
   return [

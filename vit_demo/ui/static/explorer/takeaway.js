@@ -12,6 +12,7 @@ import { className, percent, shortName } from "./words.js";
 
 /** @param {Explorer} explorer */
 export async function copyPython(explorer) {
+  drawNow(explorer);
   const { root, ui, t } = explorer,
     code = pythonOf(explorer);
   root.dataset.python = code;
