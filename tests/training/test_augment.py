@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from vit_demo.training.augment import Warp, mix, recolour, warp
+from vit_demo.training.augment import Warp, mix, mix_patches, recolour, warp
 
 
 def test_warp_moves_each_picture_by_its_own_draw():
@@ -54,3 +54,25 @@ def test_mixed_targets_say_how_much_of_each_picture_there_is(mixup, cutmix):
     assert (soft.max(1).values < 1).all()
     same = mix(x, targets, mixup, cutmix, 0.0, torch.Generator().manual_seed(3))
     assert torch.equal(same[0], x) and torch.equal(same[1], targets)
+
+
+def test_mixed_patches_keep_their_tokens_and_say_how_much_of_each_picture_there_is():
+    """Pictures and tokens that are constant, with the value of their class: patch by patch, the token is
+    that of the picture whose pixels are there."""
+    number = torch.arange(8.0)
+    x = number[:, None, None, None].expand(8, 3, 20, 30)
+    tokens = number[:, None, None].expand(8, 1 + 4 * 6, 2)
+    sizes = set()
+    for seed in range(20):
+        g = torch.Generator().manual_seed(seed)
+        mixed, soft, learnt = mix_patches(x, torch.eye(8), tokens, (4, 6), 1.0, 1.0, g)
+        torch.testing.assert_close(mixed.mean(dim=(1, 2, 3)), soft @ number)
+        torch.testing.assert_close(learnt[:, 0, 0], soft @ number)
+        patches = learnt[:, 1:, 0].reshape(8, 1, 4, 6)
+        pixels = patches.repeat_interleave(5, dim=2).repeat_interleave(5, dim=3)
+        assert torch.equal(mixed, pixels.expand_as(mixed))  # each patch is of one picture alone
+        assert len(patches[3].unique()) <= 2 and set(patches[3].unique().tolist()) <= {2.0, 3.0}
+        sizes.add(round(soft[0, 0].item(), 4))
+    assert len(sizes) > 5
+    left = mix_patches(x, torch.eye(8), tokens, (4, 6), 1.0, 0.0, torch.Generator())
+    assert all(torch.equal(a, b) for a, b in zip(left, (x, torch.eye(8), tokens), strict=True))

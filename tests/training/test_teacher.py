@@ -130,6 +130,41 @@ def tokens_of(model, images) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("drop", [0.0, 0.5])
+def test_cutmix_gives_each_patch_the_token_of_its_own_picture(colours, trained, tmp_path, drop):
+    """Beside the same batch without mixing: every patch, its token and the shares of the answers."""
+    flags = taught(trained, "--teacher-tokens", 1, "--drop-patches", drop, "--augment", "digits")
+    plain = fresh_run(colours, tmp_path / "plain", *flags)
+    mixed = fresh_run(colours, tmp_path / "mixed", *flags, "--cutmix", 1, "--mix-share", 1)
+    order = torch.arange(len(plain.train_set))
+    both = []
+    for run in (plain, mixed):
+        run.teacher.open_view(0)
+        both.append(loop.make_batch(run, order, 0, 0))
+    before, after = both
+    kept = before.kept_patches
+    assert kept is None or torch.equal(kept, after.kept_patches)
+    whole = plain.teacher.tokens_of(
+        order[: len(before.images)], torch.zeros(len(before.images)).bool()
+    )
+    cut = [F.unfold(b.images, 4, stride=4).transpose(1, 2) for b in both]  # (B, patches, pixels)
+    changed = 0
+    for i in range(len(cut[0])):
+        other = i - 1 if i % loop.GROUP else min(i + loop.GROUP, len(cut[0])) - 1
+        own = (cut[1][i] == cut[0][i]).all(dim=1)
+        assert (own | (cut[1][i] == cut[0][other]).all(dim=1)).all()
+        expected = torch.where(own[:, None], whole[i, 1:], whole[other, 1:])
+        torch.testing.assert_close(
+            after.tokens[i, 1:], expected if kept is None else expected[kept[i]]
+        )
+        share = 1 - own.float().mean()
+        mean = before.targets[i].lerp(before.targets[other], share)
+        torch.testing.assert_close(after.targets[i], mean)
+        torch.testing.assert_close(after.tokens[i, 0], whole[i, 0].lerp(whole[other, 0], share))
+        changed += share > 0
+    assert changed > len(cut[0]) / 2
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.5])
 def test_tokens_are_the_teachers_own_for_the_patches_that_the_student_sees(
     colours, trained, tmp_path, drop
 ):
@@ -173,7 +208,7 @@ def test_a_student_comes_nearer_to_the_tokens_and_goes_on_after_a_stop(colours, 
     ("flags", "message"),
     [
         (["--teacher-size", 24], "the student sees 4x4 patches; use --teacher-size 16"),
-        (["--cutmix", 1], "leave --cutmix at 0"),
+        (["--mixup", 1], "leave --mixup at 0"),
         (["--start-size", 8], "leave --start-size at 0"),
     ],
 )
