@@ -1,9 +1,11 @@
 """What static/gradio.js expects of Gradio, function by function: an update of Gradio breaks here first."""
 
+import asyncio
 import threading
 
 import gradio as gr
 import pytest
+from starlette.middleware import Middleware
 from support.models import small_classifier
 from support.page import SECONDS, WIDE, open_tab
 
@@ -12,6 +14,7 @@ from vit_demo.ui import questions
 from vit_demo.ui.modules import script_route
 from vit_demo.ui.static import address
 from vit_demo.ui.store import Server
+from vit_demo.ui.visitors import Visitors, limit_queue
 
 SEAMS = f"import(new URL('{address()}', document.baseURI)).then((all) => all.modules['gradio.js'])"
 
@@ -219,6 +222,51 @@ def test_queue_is_mirrored(visitor, monkeypatch):
     monkeypatch.setattr(questions, "work", broken)
     finish.set()
     second.wait_for_function("window.news.some(({ failed }) => failed)")
+
+
+class SlowToClose:
+    """ASGI middleware: that a connection is closed, the browser hears a little late."""
+
+    def __init__(self, app):
+        self.app = app
+
+    async def __call__(self, scope, receive, send) -> None:
+        async def late(message) -> None:
+            if b"close_stream" in message.get("body", b""):
+                await asyncio.sleep(0.08)
+            await send(message)
+
+        await self.app(scope, receive, late)
+
+
+def test_who_asks_again_while_the_connection_is_closed_gets_an_answer(visit):
+    """Gradio's client takes a connection that is about to be closed for open, and would wait for ever."""
+    with gr.Blocks() as demo:
+        number = gr.Textbox("0", elem_id="number")
+        gr.Button("more", elem_id="more").click(lambda n: str(int(n) + 1), number, number)
+    demo.queue(max_size=100)
+    limit_queue(demo._queue)
+    url = launch(
+        demo,
+        quiet=True,
+        run_history=False,
+        app_kwargs={"middleware": [Middleware(SlowToClose), Middleware(Visitors)]},
+    )
+    page = visit(url)
+    page.wait_for_selector("#more")
+    page.evaluate("""() => {
+        const number = document.querySelector("#number textarea"), more = document.querySelector("#more");
+        let last = "0";
+        const again = () => {
+            if (number.value !== last && +number.value < 6) more.click();
+            last = number.value;
+            requestAnimationFrame(again);
+        };
+        again();
+        more.click();
+    }""")
+    page.wait_for_function("document.querySelector('#number textarea').value === '6'")
+    demo.close(verbose=False)
 
 
 def test_a_script_that_does_not_load_is_said_once(site, browser):

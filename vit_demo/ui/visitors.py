@@ -4,6 +4,7 @@ A visitor is a session (a page that is open), and an address, behind which may b
 text for a session's name and keeps it, and answers questions whose answer nobody will ever fetch.
 """
 
+import asyncio
 import json
 import re
 import sys
@@ -25,8 +26,11 @@ MOST_OF_ADDRESS = 50
 MOST_UNFETCHED = 200  # messages about answers, which nobody has fetched
 MOST_AT_ONCE = 32  # short questions of one address, which have no queue
 UNHEARD_SECONDS = 30.0  # so long a question may wait without anybody who waits for the answer
+JUST_NOW = 1.0  # seconds
+OUT_OF_STEP = 0.2  # seconds by which one of a browser's two connections may be behind the other
 
 listening: Counter[str] = Counter()  # sessions and events whose answers are being fetched
+stopped: dict[str, float] = {}  # sessions that stopped listening just now, and when
 
 
 class Visitors:
@@ -41,8 +45,13 @@ class Visitors:
             await self.app(scope, receive, send)
         elif scope["method"] == "GET" and (stream := STREAM.search(scope["path"])):
             sessions = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [])
-            with counted(listening, stream["event"] or "".join(sessions)[:64]):
-                await self.app(scope, receive, send)
+            name = stream["event"] or "".join(sessions)[:64]
+            try:
+                with counted(listening, name):
+                    await self.app(scope, receive, send)
+            finally:
+                forget_before(time.monotonic() - JUST_NOW)
+                stopped[name] = time.monotonic()
         elif scope["method"] == "POST" and not is_upload(scope["path"]):
             await self.ask(scope, receive, send)
         else:
@@ -116,9 +125,30 @@ def limit_queue(queue: Queue) -> None:
         unfetched = queue.pending_messages_per_session.get(body.session_hash)
         if unfetched is not None and unfetched.qsize() > MOST_UNFETCHED:
             return False, "Queue is full. Fetch the answers to your questions first.", "queue_full"
-        return await push(body=body, request=request, username=username)
+        closing = is_closing(queue, body.session_hash)
+        result = await push(body=body, request=request, username=username)
+        if closing:
+            await asyncio.sleep(OUT_OF_STEP)
+        return result
 
     queue.push = limited
+
+
+def is_closing(queue: Queue, session: str | None) -> bool:
+    """Is the connection on which a page hears its answers about to be closed, or just closed?
+
+    Gradio closes it when every question of the page is answered. A page that asks again in that moment
+    takes it for open, if it hears of the new question before it hears of the end, and waits for ever. So
+    it hears of the question a little later; the question itself does not wait.
+    """
+    if session is None or queue.pending_event_ids_session.get(session):
+        return False
+    return bool(listening[session]) or time.monotonic() - stopped.get(session, -JUST_NOW) < JUST_NOW
+
+
+def forget_before(moment: float) -> None:
+    for session in [session for session, when in stopped.items() if when < moment]:
+        del stopped[session]
 
 
 async def drop_unheard(queue: Queue) -> None:
