@@ -237,6 +237,28 @@ def test_offer_stays_when_its_line_is_drawn_once_more(arrive, toy_hub):
     page.wait_for_selector("#knows .offer button[data-name]:has-text('Toy')")
 
 
+def test_offer_survives_a_line_that_is_drawn_again_while_it_is_asked_for(browser, site, toy_hub):
+    """An answer on its way is thrown away for a newer question only, not for a line that is missing."""
+    page = browser.new_page()
+    page.add_init_script("""
+        const ask = window.fetch;
+        window.fetch = (address, options) => {
+            if (String(options?.body).includes("imagenet_offer") && !window.asked) {
+                window.asked = true;
+                const line = document.querySelector("#knows .line"), place = line.parentElement;
+                line.remove();
+                window.dispatchEvent(new Event("online")); // as anything that has it shown again
+                place.prepend(line);
+            }
+            return ask(address, options);
+        };
+    """)
+    page.goto(site.url)
+    page.wait_for_selector("#knows .offer button[data-name]:has-text('Toy')")
+    assert page.evaluate("window.asked")
+    page.close()
+
+
 def test_offer_without_a_network(arrive, monkeypatch, site):
     monkeypatch.delitem(site.server.models.kept, DEIT, raising=False)
     no_hub(monkeypatch)

@@ -45,8 +45,8 @@ export function mount(element, { props, watch, server }) {
   let offered = null; // what is known of it
 
   async function showOffer() {
-    const mine = ++turn;
     if (!find(element, ".line")?.hasAttribute("data-small")) return;
+    const mine = ++turn; // an answer that is on its way may be of another language
     find(element, ".offer").hidden = false; // its room is there from the beginning
     const answer = await server.imagenet_offer({ language: language() });
     if (mine !== turn || !answer?.name) return;
@@ -64,11 +64,13 @@ export function mount(element, { props, watch, server }) {
     find(element, ".offer .reason").textContent = reason;
   }
 
-  // Gradio may draw the line again after the answer came, and later than it says: fill it in again.
+  // Gradio may draw the line later than it says: for the first time, or again after the answer came.
   new MutationObserver(() => {
     const small = find(element, ".line")?.hasAttribute("data-small"),
       button = find(element, ".offer button");
-    if (offered && small && button && !button.dataset.name) fillOffer();
+    if (!small || !button || button.dataset.name) return;
+    if (offered) fillOffer();
+    else if (!turn) showOffer();
   }).observe(element, { childList: true, subtree: true, attributes: true });
 
   // ---- Everything it knows
