@@ -38,7 +38,7 @@ def shown_tokens(explanation: Explanation, settings: MapSettings) -> Tensor:
     if settings.map == "random":
         chance = random_map(explanation).flatten()
         return torch.cat([torch.zeros(explanation.config.prefix_tokens), chance])
-    return tokens_of_layers(explanation, settings)[explanation.layer_index(settings.layer)]
+    return plain_tokens(explanation, settings, settings.layer)
 
 
 def on_prefix(explanation: Explanation, settings: MapSettings) -> float:
@@ -49,24 +49,24 @@ def on_prefix(explanation: Explanation, settings: MapSettings) -> float:
 
 def maps_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
     """The same map for every layer: (layers, rows, cols)."""
-    return explanation.as_map(tokens_of_layers(explanation, settings))
+    return explanation.as_map(plain_tokens(explanation, settings, None))
 
 
-def tokens_of_layers(explanation: Explanation, settings: MapSettings) -> Tensor:
-    """The same with the tokens that are no patches: (layers, N)."""
+def plain_tokens(explanation: Explanation, settings: MapSettings, layer: int | None) -> Tensor:
+    """A map that is of no class, with the tokens that are no patches: (N,), or of all layers (layers, N)."""
     head = settings.head
     if settings.map == "head_rollout":
         options = {"below": settings.below, "part": settings.part, "tokens": True}
-        maps = explanation.head_rollouts(None, **options, **settings.rollout_options)
+        maps = explanation.head_rollouts(layer, **options, **settings.rollout_options)
         if isinstance(head, str):
-            return over_heads(maps, head, dim=1)
-        return maps[:, explanation.head_index(head)]
+            return over_heads(maps, head, dim=-2)
+        return maps[..., explanation.head_index(head), :]
     if settings.map == "attention":
         options = {"query": settings.query, "direction": settings.direction, "tokens": True}
-        return torch.stack(
-            [explanation.attention(layer, head, **options) for layer in range(explanation.layers)]
-        )
-    return explanation.rollout(None, tokens=True, **settings.rollout_options)
+        layers = range(explanation.layers) if layer is None else [layer]
+        maps = torch.stack([explanation.attention(one, head, **options) for one in layers])
+        return maps if layer is None else maps[0]
+    return explanation.rollout(layer, tokens=True, **settings.rollout_options)
 
 
 def caption(explanation: Explanation, settings: MapSettings, layer: bool = True) -> str:
