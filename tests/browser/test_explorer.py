@@ -209,6 +209,28 @@ def test_the_png_shows_the_map_with_its_settings(open_page):
     assert (body[960:] < 128).any()  # the words
 
 
+@pytest.mark.parametrize(("name", "language"), [("big", "en"), ("korean", "ko")])
+def test_the_words_on_the_png_are_those_on_the_page(open_page, name, language):
+    """Every word that is drawn, in order; the caption may be broken into lines."""
+    page = open_page(name)
+    page.evaluate(f"{ROOT}.explorer.set({{ map: 'attention', layer: 3, head: 2, query: [1, 4] }})")
+    page.evaluate("""() => {
+        window.written = [];
+        const write = CanvasRenderingContext2D.prototype.fillText;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+            window.written.push(text);
+            return write.call(this, text, ...place);
+        };
+    }""")
+    with page.expect_download():
+        page.get_by_role("button", name="PNG").click()
+    written = " ".join(page.evaluate("window.written")).split()
+    caption = page.locator(".vx-say").inner_text().split()
+    assert " ".join(caption) in " ".join(written)
+    hangul = [word for word in caption if any("가" <= letter <= "힣" for letter in word)]
+    assert bool(hangul) == (language == "ko")
+
+
 @pytest.mark.quick
 def test_python_snippet_runs_and_gives_the_same_picture(open_page, tmp_path, monkeypatch):
     import vit_demo

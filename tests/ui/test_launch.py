@@ -66,6 +66,21 @@ def test_start_with_a_file_and_stop(shared):
     assert "Stopped." in rest and "Traceback" not in rest
 
 
+def test_the_ipv6_address_of_this_machine():
+    try:
+        with socket.socket(socket.AF_INET6) as own:
+            own.bind(("::1", 0))
+    except OSError:
+        missing("this machine has no IPv6")
+    process = start("--host", "::1", "--device", "cpu")
+    try:
+        url = re.search(r"Ready: (http://\[::1\]:\d+/)", read_until(process, "Ready: "))[1]
+        assert "ViT Demo" in fetch(url)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def fetch(url: str) -> str:
     from urllib.request import urlopen
 
