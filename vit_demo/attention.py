@@ -82,8 +82,12 @@ def through_layers(v: Tensor, matrices: Sequence[Tensor], residual: float = 0.5)
 
 
 def through_layer(v: Tensor, A: Tensor, residual: float) -> Tensor:
-    """v At: part of v goes back through the attention A (N, N), part through the residual stream."""
-    return (1 - residual) * (v @ A) + residual * v
+    """v At: part of v goes back through the attention A (N, N), part through the residual stream. That is
+    (1 - residual) * (v @ A) + residual * v, for vectors (..., N), or (B, M, N) with an A of each (B, N, N)."""
+    if A.ndim == 3:
+        return torch.baddbmm(v, v, A, beta=residual, alpha=1 - residual)
+    flat = v.reshape(-1, v.shape[-1])
+    return torch.addmm(flat, flat, A, beta=residual, alpha=1 - residual).view_as(v)
 
 
 def head_rollouts(
