@@ -241,6 +241,13 @@ def test_a_component_that_fails_says_so_and_the_others_work(site, browser):
     page.close()
 
 
+@pytest.mark.parametrize("query", ["", "?__theme=dark", "?__theme=light", "?__theme=system"])
+@pytest.mark.parametrize("prefers", ["dark", "light"])
+def test_it_is_known_whether_gradio_will_be_dark(visitor, query, prefers):
+    page = visitor(query, color_scheme=prefers)
+    assert page.evaluate("seams.isDark() === document.body.classList.contains('dark')")
+
+
 def test_theme_is_a_class_of_the_body(visitor):
     page = visitor("?__theme=dark")
     assert page.evaluate("document.body.classList.contains('dark')")

@@ -18,6 +18,7 @@ from vit_demo.ui.html import (
     title_html,
 )
 from vit_demo.ui.layout import TABS
+from vit_demo.ui.modules import preload_link
 from vit_demo.ui.static import address, read_static
 from vit_demo.ui.texts import LANGUAGES, words
 from vit_demo.ui.theme import FONTS
@@ -32,7 +33,7 @@ main {{ gap: 16px; }}
 """
 
 
-def early_parts(first: dict) -> tuple[bytes, bytes]:
+def early_parts(first: dict) -> tuple[str, str]:
     """For the head and for the body of the HTML; `first` is the explorer's value."""
     given = {
         "first": first,
@@ -40,15 +41,14 @@ def early_parts(first: dict) -> tuple[bytes, bytes]:
         "sketches": {language: sketch(language) for language in LANGUAGES},
     }
     given = json.dumps(given, ensure_ascii=False).replace("<", "\\u003c")
-    head = f"""
-<link rel="modulepreload" href="{address()}">
+    head = f"""{preload_link()}
 <link rel="preload" as="fetch" crossorigin href="{first["url"]}">
-<style>#early ~ gradio-app {{ display: none !important; }}</style>"""
+<style>#early ~ gradio-app {{ position: absolute; inset: 0 0 auto; clip-path: inset(100%); }}</style>"""
     body = f"""<script type="module" async>
 import(new URL("{address()}", document.baseURI))
     .then(({{ modules }}) => modules["page/early.js"].mount({given}, {setup()}));
 </script>"""
-    return head.encode(), body.encode()
+    return head, body
 
 
 def sketch(language: str) -> str:

@@ -39,26 +39,28 @@ class CompressedPage:
         await (self.compressed if is_page(scope) else self.app)(scope, receive, send)
 
 
-class EarlyMap:
-    """ASGI middleware: who comes without a link gets the page with `early.early_parts` in it."""
+class EarlyScript:
+    """ASGI middleware: the HTML itself names the page's script. (What `launch` is told to put into the head
+    comes when Gradio's own scripts are there.) Who comes without a link gets the first map with it: the
+    parts that `early.py` made."""
 
     def __init__(self, app: Callable):
         self.app = app
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
-        async def with_map(message: dict) -> None:
-            if message["type"] == "http.response.start":  # its length is another one
+        async def with_script(message: dict) -> None:
+            if message["type"] == "http.response.start":  # its length will be another one
                 headers = [pair for pair in message["headers"] if pair[0] != b"content-length"]
                 message = message | {"headers": headers}
             elif b"<gradio-app" in message.get("body", b""):
-                head, body = scope["app"].get_blocks().early
-                page = message["body"].replace(b"<head>", b"<head>" + head, 1)
-                page = page.replace(b"<gradio-app", body + b"<gradio-app", 1)
+                linked = parse_qs(scope["query_string"]).keys() - NO_PICTURE
+                head, body = (preload_link(), "") if linked else scope["app"].get_blocks().early
+                page = message["body"].replace(b"<head>", b"<head>" + head.encode(), 1)
+                page = page.replace(b"<gradio-app", body.encode() + b"<gradio-app", 1)
                 message = message | {"body": page}
             await send(message)
 
-        early = is_page(scope) and parse_qs(scope["query_string"]).keys() <= NO_PICTURE
-        await self.app(scope, receive, with_map if early else send)
+        await self.app(scope, receive, with_script if is_page(scope) else send)
 
 
 def is_page(scope: dict) -> bool:

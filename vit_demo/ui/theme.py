@@ -10,7 +10,7 @@ from vit_demo.ui.guard import BlockedEndpoints, OneSentence, OwnHostOnly
 from vit_demo.ui.layout import TABS
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, MOST_THREADS, BodyLimit
 from vit_demo.ui.mcp import PATH as MCP_PATH
-from vit_demo.ui.modules import CompressedPage, EarlyMap, preload_link, script_route
+from vit_demo.ui.modules import CompressedPage, EarlyScript, script_route
 from vit_demo.ui.static import STATIC
 from vit_demo.ui.visitors import Visitors
 
@@ -27,12 +27,12 @@ def launch_options(mcp: bool = False) -> dict:
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
-        "head": preload_link() + tabs_head(),
+        "head": tabs_head(),
         "app_kwargs": {
             "routes": [script_route()],
             "middleware": [
                 Middleware(CompressedPage),
-                Middleware(EarlyMap),
+                Middleware(EarlyScript),
                 Middleware(OwnHostOnly),
                 Middleware(OneSentence),
                 Middleware(BlockedEndpoints),

@@ -20,7 +20,7 @@ export function mount(element, gradio, setup) {
   const place = /** @type {ExplorerRoot} */ (element.querySelector(".vitx"));
   if (early) {
     early.connect(gradio);
-    moveTo(place, early.root, gradio.watch);
+    moveTo(place, early.root, gradio);
     early = null;
     return;
   }
@@ -41,12 +41,13 @@ export function mountEarly(root, setup, language, first) {
   return early.load(first);
 }
 
-/** The explorer that was there before Gradio moves to its place, and the sketch around it goes. Gradio's page
- * is English until the server has answered; then it waits for that, so that no word changes twice.
+/** The explorer that was there before Gradio moves to its place, as soon as that can be seen, and the sketch
+ * around it goes. Gradio's page is English until the server has answered: another language waits for
+ * that, so that no word changes twice.
  * @param {HTMLElement} place
  * @param {HTMLElement} root
- * @param {GradioComponent["watch"]} watch */
-function moveTo(place, root, watch) {
+ * @param {GradioComponent} gradio */
+function moveTo(place, root, { watch }) {
   const move = () => {
     const sketch = root.parentElement,
       focused = /** @type {HTMLElement} */ (document.activeElement);
@@ -55,8 +56,9 @@ function moveTo(place, root, watch) {
     sketch.remove();
     if (root.contains(focused)) focused.focus({ preventScroll: true });
   };
-  if (root.lang === "en") return move();
-  watch("language", () => requestAnimationFrame(move));
+  const moveSoon = () => requestAnimationFrame(move); // the components around it are mounted by then
+  if (root.lang === "en") return moveSoon();
+  watch("language", moveSoon);
   setTimeout(move, PATIENCE);
 }
 

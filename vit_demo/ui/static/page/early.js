@@ -22,8 +22,11 @@ export async function mount({ first, css, sketches }, setup) {
   root.className = "vitx";
   sketch.append(root); // in the slot
   document.body.prepend(sketch);
-  await mountEarly(root, setup, language, first);
-  if (!root.explorer.data) sketch.remove(); // nothing to see: the rest waits for Gradio, as always
+  try {
+    await mountEarly(root, setup, language, first);
+  } finally {
+    if (!root.explorer?.data) sketch.remove(); // nothing to see: Gradio will bring it, as always
+  }
 }
 
 /** As `start` of events.py will decide. */
