@@ -184,6 +184,16 @@ def test_what_needs_the_server_waits_for_gradio(before_gradio):
     assert state(page)["label"] is not None and page.complaints == []
 
 
+def test_an_example_that_is_asked_for_comes_after_gradio(before_gradio):
+    page = before_gradio()
+    page.wait_for_selector(EARLY)
+    page.click("#early .vx-findings a[href*='example=camel']")
+    page.gradio_comes()
+    page.wait_for_function("location.search.includes('example=camel')")
+    page.wait_for_selector("#explorer .vx-findings a[aria-current]")
+    assert page.complaints == []
+
+
 @pytest.mark.parametrize(
     ("query", "script"),
     [

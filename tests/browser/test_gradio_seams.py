@@ -131,6 +131,13 @@ def test_gradio_speaks_the_language_of_the_page(given):
     given.wait_for_function(f"(english) => {footer} === english", arg=english)
 
 
+@pytest.mark.parametrize("query", ["", "?__theme=dark", "?__theme=light", "?__theme=system"])
+@pytest.mark.parametrize("prefers", ["dark", "light"])
+def test_it_is_known_whether_gradio_will_be_dark(arrive, component, query, prefers):
+    page = arrive(component + query, "#part p", color_scheme=prefers)
+    assert page.evaluate("seams.isDark() === document.body.classList.contains('dark')")
+
+
 # The inner structure of the page
 
 
@@ -239,13 +246,6 @@ def test_a_component_that_fails_says_so_and_the_others_work(site, browser):
     page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
     page.wait_for_selector(".script-failed", state="attached")
     page.close()
-
-
-@pytest.mark.parametrize("query", ["", "?__theme=dark", "?__theme=light", "?__theme=system"])
-@pytest.mark.parametrize("prefers", ["dark", "light"])
-def test_it_is_known_whether_gradio_will_be_dark(visitor, query, prefers):
-    page = visitor(query, color_scheme=prefers)
-    assert page.evaluate("seams.isDark() === document.body.classList.contains('dark')")
 
 
 def test_theme_is_a_class_of_the_body(visitor):

@@ -92,6 +92,7 @@ function createComponent(root, setup, language) {
   };
   /** @type {{ example: string; state: Partial<State> } | null} */
   let wanted = null; // an example that a finding asked for, and its settings
+  let answered = false; // before that, the server's first answer would bring another one
   /** @type {MountOptions["openExample"]} */
   const openExample = (example, state) => {
     if (example === current.example) {
@@ -99,7 +100,7 @@ function createComponent(root, setup, language) {
       return explorer.reveal();
     }
     wanted = { example, state };
-    gradio.then(() => chooseExample(example));
+    if (answered) chooseExample(example);
   };
   const explorer = mountExplorer(root, {
     ...setup,
@@ -147,7 +148,10 @@ function createComponent(root, setup, language) {
   /** Show the component's value.
    * @param {GradioComponent["props"]} props */
   function update(props) {
-    const value = withWanted(componentValue(props));
+    const value = withWanted(componentValue(props)),
+      name = wanted?.example;
+    if (name && !answered) requestAnimationFrame(() => chooseExample(name));
+    answered = true;
     if (value?.url && value.id === coming.id && value.url === coming.url) {
       coming.state = value.state ?? coming.state; // it is on its way
       return;

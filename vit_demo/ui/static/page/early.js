@@ -16,7 +16,7 @@ export async function mount({ first, css, sketches }, setup) {
     root = /** @type {ExplorerRoot} */ (document.createElement("div"));
   sketch.id = "early";
   sketch.lang = language;
-  sketch.classList.toggle("dark", isDark());
+  for (const one of [document.body, sketch]) one.classList.toggle("dark", isDark()); // as Gradio will
   const shadow = sketch.attachShadow({ mode: "open" }); // where ids are its own
   shadow.innerHTML = `<style>${css}</style>${sketches[language]}`;
   root.className = "vitx";
