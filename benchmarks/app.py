@@ -56,7 +56,7 @@ def measure_first_visit(browser, url: str, rounds: int) -> None:
     with gr.Blocks(analytics_enabled=False) as empty:
         gr.HTML("<p id='word'>empty</p>")
     _, plain, _ = empty.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1")
-    ways = {plain: "#word", url: "#explorer .vitx[data-ready=true][data-drawn]"}
+    ways = {plain: "#word", url: ".vitx[data-ready=true][data-drawn] canvas.vx-picture"}  # visible
     times: dict[str, list[float]] = {address: [] for address in ways}
     for _ in range(rounds):
         for address, shown in ways.items():

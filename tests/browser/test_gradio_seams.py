@@ -134,6 +134,13 @@ def test_gradio_speaks_the_language_of_the_page(given):
     given.wait_for_function(f"(english) => {footer} === english", arg=english)
 
 
+@pytest.mark.parametrize("query", ["", "?__theme=dark", "?__theme=light", "?__theme=system"])
+@pytest.mark.parametrize("prefers", ["dark", "light"])
+def test_it_is_known_whether_gradio_will_be_dark(arrive, component, query, prefers):
+    page = arrive(component + query, "#part p", color_scheme=prefers)
+    assert page.evaluate("seams.isDark() === document.body.classList.contains('dark')")
+
+
 # The inner structure of the page
 
 

@@ -363,7 +363,7 @@ def test_the_explorers_bundle_holds_its_modules_and_no_component():
 def test_every_module_is_reachable_from_a_component():
     """What no component imports would be served for nothing."""
     sources = (path.read_text(encoding="utf-8") for path in static.STATIC.parent.glob("*.py"))
-    entries = re.findall(r'mount_script\("([^"]+)"', "\n".join(sources))
+    entries = re.findall(r'(?:mount_script\(|modules\[)"([^"]+)"', "\n".join(sources))
     reached = re.findall(r'^modules\["([^"]+)"\] = ', bundle(*entries), re.MULTILINE)
     assert set(reached) == set(modules())
 

@@ -1,13 +1,20 @@
 """The page's script on the server."""
 
 import gzip
+import json
 import re
+from types import SimpleNamespace
 
 import httpx
+import pytest
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from vit_demo.ui.modules import preload_link, script_route
+from vit_demo.ui.early import early_parts
+from vit_demo.ui.modules import EarlyScript, preload_link, script_route
 from vit_demo.ui.static import STATIC, address, modules, mount_script, page_script
 
 
@@ -61,3 +68,45 @@ def test_addresses_are_relative_to_the_page():
     assert re.findall(r'href="([^"]+)"', preload_link()) == [address()]
     assert not address().startswith("/")
     assert f'"{address()}", document.baseURI' in mount_script("page/link.js")
+
+
+# The first map
+
+
+def page_with_parts(html: str) -> TestClient:
+    """A page like Gradio's, at / and elsewhere."""
+    routes = [Route(path, lambda request: HTMLResponse(html)) for path in ("/", "/elsewhere")]
+    app = Starlette(routes=routes, middleware=[Middleware(EarlyScript)])
+    app.get_blocks = lambda: SimpleNamespace(early=("[head]", "[body]"))
+    return TestClient(app)
+
+
+@pytest.mark.parametrize("query", ["", "?lang=ko", "?__theme=dark&lang=en"])
+def test_the_page_of_somebody_without_a_link_has_the_first_map(query):
+    answer = page_with_parts("<head></head><gradio-app></gradio-app>").get("/" + query)
+    assert answer.text == "<head>[head]</head>[body]<gradio-app></gradio-app>"
+
+
+@pytest.mark.parametrize("query", ["?example=camel", "?lang=ko&layer=2", "?tab=trust"])
+def test_the_page_of_a_link_has_only_the_script(query):
+    answer = page_with_parts("<head></head><gradio-app></gradio-app>").get("/" + query)
+    assert answer.text == f"<head>{preload_link()}</head><gradio-app></gradio-app>"
+
+
+def test_other_pages_stay_as_they_are():
+    """So does one that a later Gradio may have."""
+    html = "<head></head><gradio-app></gradio-app>"
+    assert page_with_parts(html).get("/elsewhere").text == html
+    assert page_with_parts("<head></head>").get("/").text == "<head></head>"
+
+
+def test_the_parts_are_whole():
+    first = {"id": "x", "url": "gradio_api/file=/a%22b/explorer.bin"}
+    head, body = early_parts(first)
+    assert f'href="{first["url"]}"' in head and preload_link() in head
+    assert body.count("<script") == body.count("</script") == 1
+    given, end = json.JSONDecoder().raw_decode(body, body.index(".mount(") + len(".mount("))
+    assert given["first"] == first and sorted(given["sketches"]) == ["en", "ko"]
+    assert all(sketch.count("<slot>") == 1 for sketch in given["sketches"].values())
+    setup, end = json.JSONDecoder().raw_decode(body, end + len(", "))
+    assert "glossary" in setup and body[end:].startswith("));")

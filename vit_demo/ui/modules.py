@@ -1,6 +1,7 @@
 """The page's script on the server: where it is served, and how the browser hears of it early."""
 
 from collections.abc import Callable
+from urllib.parse import parse_qs
 
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -10,6 +11,7 @@ from starlette.routing import Route
 from vit_demo.ui.static import address, page_script
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
+NO_PICTURE = {b"lang", b"__theme"}  # of an address: these name none, and no tab
 
 
 def script_route() -> Route:
@@ -34,5 +36,32 @@ class CompressedPage:
         self.app, self.compressed = app, GZipMiddleware(app, compresslevel=5)
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
-        page = scope["type"] == "http" and scope["path"] in ("", "/")
-        await (self.compressed if page else self.app)(scope, receive, send)
+        await (self.compressed if is_page(scope) else self.app)(scope, receive, send)
+
+
+class EarlyScript:
+    """ASGI middleware: the HTML itself names the page's script. (What `launch` is told to put into the head
+    comes when Gradio's own scripts are there.) Who comes without a link gets the first map with it: the
+    parts that `early.py` made."""
+
+    def __init__(self, app: Callable):
+        self.app = app
+
+    async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
+        async def with_script(message: dict) -> None:
+            if message["type"] == "http.response.start":  # its length will be another one
+                headers = [pair for pair in message["headers"] if pair[0] != b"content-length"]
+                message = message | {"headers": headers}
+            elif b"<gradio-app" in message.get("body", b""):
+                linked = parse_qs(scope["query_string"]).keys() - NO_PICTURE
+                head, body = (preload_link(), "") if linked else scope["app"].get_blocks().early
+                page = message["body"].replace(b"<head>", b"<head>" + head.encode(), 1)
+                page = page.replace(b"<gradio-app", body.encode() + b"<gradio-app", 1)
+                message = message | {"body": page}
+            await send(message)
+
+        await self.app(scope, receive, with_script if is_page(scope) else send)
+
+
+def is_page(scope: dict) -> bool:
+    return scope["type"] == "http" and scope["path"] in ("", "/")

@@ -11,6 +11,7 @@ from gradio.utils import get_upload_folder
 from vit_demo.checkpoints import DEFAULT, SUFFIXES, CheckpointError, example_path
 from vit_demo.ui import mcp
 from vit_demo.ui.api import add_api
+from vit_demo.ui.early import early_parts
 from vit_demo.ui.events import connect
 from vit_demo.ui.guard import Blocks
 from vit_demo.ui.html import EXAMPLES, image_of
@@ -79,6 +80,7 @@ def build(server: Server, default: str) -> gr.Blocks:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
         add_api(server, default)
+    demo.early = early_parts(server.first)
     demo.queue(max_size=MOST_WAITING, api_open=False)  # False: nobody passes by the queue
     limit_queue(demo._queue)
     return demo

@@ -10,9 +10,11 @@ from vit_demo.ui.guard import BlockedEndpoints, OneSentence, OwnHostOnly
 from vit_demo.ui.layout import TABS
 from vit_demo.ui.limits import FILE_BYTES, MOST_SESSIONS, MOST_THREADS, BodyLimit
 from vit_demo.ui.mcp import PATH as MCP_PATH
-from vit_demo.ui.modules import CompressedPage, preload_link, script_route
+from vit_demo.ui.modules import CompressedPage, EarlyScript, script_route
 from vit_demo.ui.static import STATIC
 from vit_demo.ui.visitors import Visitors
+
+FONTS = "system-ui, -apple-system, 'Segoe UI', 'Noto Sans KR', sans-serif"
 
 
 def launch_options(mcp: bool = False) -> dict:
@@ -25,11 +27,12 @@ def launch_options(mcp: bool = False) -> dict:
         "footer_links": ["api"],
         "run_history": False,
         "max_file_size": FILE_BYTES,
-        "head": preload_link() + tabs_head(),
+        "head": tabs_head(),
         "app_kwargs": {
             "routes": [script_route()],
             "middleware": [
                 Middleware(CompressedPage),
+                Middleware(EarlyScript),
                 Middleware(OwnHostOnly),
                 Middleware(OneSentence),
                 Middleware(BlockedEndpoints),
@@ -60,7 +63,7 @@ def tabs_head() -> str:
 
 def theme() -> gr.themes.Base:
     """Gradio's own parts in the colours of page.css; every pair has contrast enough to read."""
-    fonts = ["system-ui", "-apple-system", "Segoe UI", "Noto Sans KR", "sans-serif"]
+    fonts = [font.strip("' ") for font in FONTS.split(",")]
     look = gr.themes.Base(
         primary_hue="blue",
         neutral_hue="slate",

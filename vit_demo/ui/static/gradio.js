@@ -115,3 +115,10 @@ export function onTheme(then) {
     new MutationObserver(then).observe(element, { attributeFilter: ["class"] });
   }
 }
+
+/** Will Gradio be dark? It goes by the address, then by what the browser prefers. */
+export function isDark() {
+  const asked = new URLSearchParams(location.search).get("__theme");
+  if (asked === "dark" || asked === "light") return asked === "dark";
+  return matchMedia("(prefers-color-scheme: dark)").matches;
+}
