@@ -86,7 +86,7 @@ def arrive(visit, site):
         page = visit(site.url + query, **({"viewport": WIDE} | options))
         page.set_default_timeout(SECONDS * 1000)
         page.wait_for_selector("#explorer [data-ready=true][data-drawn]", state="attached")
-        page.wait_for_selector("ol.answer li, #answer p")
+        page.wait_for_function("/done|failed/.test(document.documentElement.dataset.look)")
         page.wait_for_function("!document.querySelector('#stage[aria-busy=true]')")
         page.wait_for_function(f"{WHY}?.dataset.state !== 'waiting'")
         return page

@@ -87,7 +87,10 @@ def test_the_page_of_somebody_without_a_link_has_the_first_map(query):
     assert answer.text == "<head>[head]</head>[body]<gradio-app></gradio-app>"
 
 
-@pytest.mark.parametrize("query", ["?example=camel", "?lang=ko&layer=2", "?tab=trust"])
+@pytest.mark.parametrize(
+    "query",
+    ["?example=camel", "?lang=ko&layer=2", "?tab=trust", "?layer=%D9%A1", "?example=", "?%ff"],
+)
 def test_the_page_of_a_link_has_only_the_script(query):
     answer = page_with_parts("<head></head><gradio-app></gradio-app>").get("/" + query)
     assert answer.text == f"<head>{preload_link()}</head><gradio-app></gradio-app>"

@@ -1,8 +1,8 @@
 """The page's script on the server: where it is served, and how the browser hears of it early."""
 
 from collections.abc import Callable
-from urllib.parse import parse_qs
 
+from starlette.datastructures import QueryParams
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -11,7 +11,7 @@ from starlette.routing import Route
 from vit_demo.ui.static import address, page_script
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
-NO_PICTURE = {b"lang", b"__theme"}  # of an address: these name none, and no tab
+NO_PICTURE = {"lang", "__theme"}  # of an address: these name none, and no tab
 
 
 def script_route() -> Route:
@@ -53,7 +53,7 @@ class EarlyScript:
                 headers = [pair for pair in message["headers"] if pair[0] != b"content-length"]
                 message = message | {"headers": headers}
             elif b"<gradio-app" in message.get("body", b""):
-                linked = parse_qs(scope["query_string"]).keys() - NO_PICTURE
+                linked = QueryParams(scope["query_string"]).keys() - NO_PICTURE
                 head, body = (preload_link(), "") if linked else scope["app"].get_blocks().early
                 page = message["body"].replace(b"<head>", b"<head>" + head.encode(), 1)
                 page = page.replace(b"<gradio-app", body.encode() + b"<gradio-app", 1)
