@@ -100,8 +100,10 @@ def head_rollouts(
     rollout up to layer l, exactly.
     """
     maps = (1 - residual) * query_attention + residual * v
+    rows, h = maps.flatten(0, 1), maps.shape[1]  # the same numbers, as (L * h, N)
     for layer in range(len(maps) - 1, 0, -1):  # every map from `layer` or above passes layer - 1
-        maps[layer:] = through_layer(maps[layer:], matrices[layer - 1], residual)
+        above = rows[layer * h :]
+        above.copy_(through_layer(above, matrices[layer - 1], residual))
     return maps
 
 

@@ -20,8 +20,8 @@ from vit_demo.image import open_image
 from vit_demo.inside import Inside
 from vit_demo.labels import find_label
 from vit_demo.map_settings import FUSIONS
-from vit_demo.model import Attend, attention_weights, readout_tokens
-from vit_demo.recorder import Query, Recorder, Recording, mean_attention, token_of
+from vit_demo.model import Attend, readout_tokens
+from vit_demo.recorder import Query, Recorder, Recording, token_of
 from vit_demo.validate import choice, index_of, is_whole, share, shown, whole
 from vit_demo.view import View, make_view, to_tensor
 
@@ -115,7 +115,7 @@ class Explanation:
         self.readout_tokens = readout_tokens(self.config)
         self.class_vectors: dict[int, dict[str, Tensor]] = {}  # of each class asked for: small
         self.walk: Inside | None = None  # every step of the pass, once somebody has asked
-        self.layers, self.heads, self.N = recording.queries.shape[:3]
+        self.layers, self.heads, self.N = recording.readout_attention.shape
 
     @property
     def memory(self) -> int:
@@ -206,9 +206,13 @@ class Explanation:
                 lambda index: self.layer_attention(index, discard), top + 1, v, residual
             )
         elif below == "mean":
-            asked = [self.query_attention(index, query, discard) for index in range(top + 1)]
+            if query is None and not discard:
+                asked = self.recording.readout_attention[: top + 1]
+            else:
+                layers = range(top + 1)
+                asked = torch.stack([self.query_attention(i, query, discard) for i in layers])
             fused = [self.fused(index, fusion, discard) for index in range(top)]
-            maps = attention.head_rollouts(torch.stack(asked), fused, v, residual)
+            maps = attention.head_rollouts(asked, fused, v, residual)
         else:
             raise ValueError(f'below is {shown(below)}; use "mean" or "same".')
         if layer is not None:
@@ -376,22 +380,16 @@ class Explanation:
 
     def layer_attention(self, layer: int, discard: float = 0.0) -> Tensor:
         """A layer's attention (h, N, N), made anew from its queries and keys."""
-        A = attention_weights(self.recording.queries[layer], self.recording.keys[layer])
+        A = self.recording.attention(layer)
         return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
 
     def fused(self, layer: int, fusion: str, discard: float) -> Tensor:
         """A layer's attention as one matrix (N, N) whose rows sum to 1."""
         if fusion == "mean":
-            A = self.mean_attention(layer)
+            A = self.recording.mean_of(layer)
         else:
             A = attention.fuse_heads(self.layer_attention(layer), fusion)
         return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
-
-    def mean_attention(self, layer: int) -> Tensor:
-        """A layer's attention (N, N), the mean over its heads; the last layer's is made when asked for."""
-        if layer < self.layers - 1:
-            return self.recording.mean_attention[layer]
-        return mean_attention(self.recording.queries[layer], self.recording.keys[layer])
 
     def query_row(self, layer: int, query: Query, fusion: str, discard: float) -> Tensor:
         """The query's row (N,) of `fused`, without the other rows where they are not needed."""
@@ -405,8 +403,7 @@ class Explanation:
             return self.layer_attention(layer, discard)[:, self.query_tokens(query)].mean(dim=1)
         if query is None:
             return self.recording.readout_attention[layer]
-        asking = self.recording.queries[layer, :, self.query_tokens(query)]  # (h, 1, d)
-        return attention_weights(asking, self.recording.keys[layer])[:, 0]
+        return self.recording.attention(layer, self.query_tokens(query))[:, 0]
 
     @property
     def protected_tokens(self) -> slice | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from vit_demo.model import ViTConfig
+from vit_demo.model import ALL, ViTConfig
 from vit_demo.validate import index_of, is_whole, pair
 
 Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
@@ -34,16 +34,30 @@ def slices(count: int, at_once: int) -> list[slice]:
 
 
 class Recording(NamedTuple):
-    """What is kept of one picture's pass."""
+    """What is kept of one picture's pass. Queries are divided by sqrt(d), and keys lie so that a row of
+    attention is softmax(query @ keys)."""
 
-    queries: Tensor  # (L, h, N, d)
-    keys: Tensor  # (L, h, N, d)
+    queries: tuple[Tensor, ...]  # of each layer (h, N, d)
+    keys: tuple[Tensor, ...]  # of each layer (h, d, N)
     mean_attention: Tensor  # (L - 1, N, N), mean over the heads
     readout_attention: Tensor  # (L, h, N), from the read-out to every token
 
+    def attention(self, layer: int, rows: slice = ALL) -> Tensor:
+        """A layer's attention (h, rows, N), made anew from its queries and keys."""
+        return (self.queries[layer][:, rows] @ self.keys[layer]).softmax(dim=-1)
+
+    def mean_of(self, layer: int) -> Tensor:
+        """A layer's attention (N, N), the mean over its heads; the last layer's is made anew."""
+        if layer < len(self.mean_attention):
+            return self.mean_attention[layer]
+        h, N, _ = self.queries[layer].shape
+        few = max(1, AT_ONCE // (h * N))
+        return torch.cat([self.attention(layer, rows).mean(dim=0) for rows in slices(N, few)])
+
     @property
     def nbytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self)
+        tensors = *self.queries, *self.keys, self.mean_attention, self.readout_attention
+        return sum(tensor.nbytes for tensor in tensors)
 
 
 class Recorder:
@@ -55,8 +69,10 @@ class Recorder:
 
     def __init__(self, layers: int, readout_tokens: slice):
         self.layers, self.readout_tokens = layers, readout_tokens
-        self.layer = 0
-        self.queries = self.keys = torch.empty(0)  # (B, L, h, N, d), made with the first layer
+        self.layer, self.few = 0, 0  # `few`: rows at a time
+        self.scores = torch.empty(0)  # room for these rows of all heads
+        self.queries: list[Tensor] = []  # of each layer (B, h, N, d), divided by sqrt(d)
+        self.keys: list[Tensor] = []  # of each layer (B, h, d, N)
         self.mean_attention = torch.empty(0)  # (B, L - 1, N, N)
         self.readout_attention = torch.empty(0)  # (B, L, h, N)
 
@@ -64,51 +80,63 @@ class Recorder:
         """What the tokens see (B, h, N, d); in the last layer those up to the read-out's."""
         if self.layer == 0:
             self.make_room(q)
-        B, h, N, _ = q.shape
+        B, h, N, d = q.shape
         first, end, _ = self.readout_tokens.indices(N)
         last = self.layer == self.layers - 1
-        readout_attention = self.readout_attention[:, self.layer]  # (B, h, N)
-        on_cpu = q.device.type == "cpu"
-        pictures = 1 if on_cpu else B
-        few = max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (pictures * h * N))
+        q, k = q * d**-0.5, k.transpose(-2, -1).contiguous()  # once for all rows, and to be kept
+        pictures = 1 if q.device.type == "cpu" else B
         seen = []
         for some in slices(B, pictures):
+            Q, K, V = (x[some].flatten(0, 1) for x in (q, k, v))  # the heads of all pictures
             seen_by_rows = []
-            for rows in slices(end if last else N, few):
-                A = weights_of(q[some, :, rows], k[some])  # (B, h, few, N)
-                seen_by_rows.append(A @ v[some])
+            for rows in slices(end if last else N, self.few):
+                A = self.scores[: len(Q) * len(Q[0, rows]) * N].view(len(Q), -1, N)
+                torch.softmax(torch.bmm(Q[:, rows], K, out=A), dim=-1, out=A)
+                seen_by_rows.append(torch.bmm(A, V))
+                A = A.unflatten(0, (-1, h))  # (B, h, few, N)
                 if not last:
                     torch.mean(A, dim=1, out=self.mean_attention[some, self.layer, rows])
                 of_readout = A[:, :, max(0, first - rows.start) : max(0, end - rows.start)]
                 if of_readout.shape[2]:
-                    readout_attention[some] += of_readout.sum(dim=2)
-            seen.append(joined(seen_by_rows, dim=2))
-        readout_attention /= end - first
+                    own = self.readout_attention[some, self.layer]
+                    own.add_(of_readout.sum(dim=2), alpha=1 / (end - first))
+            seen.append(joined(seen_by_rows, dim=1).unflatten(0, (-1, h)))
         self.keep(q, k)
         self.layer += 1
         return joined(seen, dim=0)
 
     def make_room(self, q: Tensor) -> None:
-        """For all layers at once: what is written to its place needs no copy."""
+        """For all layers at once: what is written to its place needs no copy, and no new memory."""
         B, h, N, _ = q.shape
+        on_cpu = q.device.type == "cpu"
+        heads = h if on_cpu else B * h
+        self.few = min(N, max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (heads * N)))
+        self.scores = q.new_empty(heads * self.few * N)
         self.mean_attention = q.new_empty(B, self.layers - 1, N, N)
         self.readout_attention = q.new_zeros(B, self.layers, h, N)
 
     def keep(self, q: Tensor, k: Tensor) -> None:
-        """The queries and keys of a layer: a copy, or the values would be kept with them."""
-        B, *shape = q.shape
-        if self.layer == 0:
-            self.queries, self.keys = (q.new_empty(B, self.layers, *shape) for _ in range(2))
-        self.queries[:, self.layer], self.keys[:, self.layer] = q, k
+        self.queries.append(q)
+        self.keys.append(k)
 
     @property
     def recordings(self) -> list[Recording]:
         """One a picture, on the CPU. Each has its own tensors: pictures that went through together are
         forgotten one by one."""
-        kept = self.queries, self.keys, self.mean_attention, self.readout_attention
-        alone = len(self.queries) == 1
-        each = zip(*(tensor.cpu() for tensor in kept), strict=True)
-        return [Recording(*(t if alone else t.clone() for t in of_picture)) for of_picture in each]
+        alone = len(self.mean_attention) == 1
+
+        def of(tensor: Tensor, picture: int) -> Tensor:
+            return tensor[picture].cpu() if alone else tensor[picture].clone().cpu()
+
+        return [
+            Recording(
+                tuple(of(tensor, picture) for tensor in self.queries),
+                tuple(of(tensor, picture) for tensor in self.keys),
+                of(self.mean_attention, picture),
+                of(self.readout_attention, picture),
+            )
+            for picture in range(len(self.mean_attention))
+        ]
 
 
 class RolloutRecorder(Recorder):
@@ -116,23 +144,6 @@ class RolloutRecorder(Recorder):
 
     def keep(self, q: Tensor, k: Tensor) -> None:
         pass
-
-
-def weights_of(q: Tensor, k: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(d)) (B, h, N, N), as `attention_weights` has it, with less memory."""
-    nothing = q.new_empty(1, 1, 1)
-    asked = q.flatten(0, 1), k.transpose(-2, -1).flatten(0, 1)
-    A = torch.baddbmm(nothing, *asked, beta=0, alpha=q.shape[-1] ** -0.5)
-    return torch.softmax(A, dim=-1, out=A).unflatten(0, q.shape[:2])
-
-
-def mean_attention(q: Tensor, k: Tensor) -> Tensor:
-    """The mean over the heads (N, N) of one layer's attention, from its queries and keys (h, N, d)."""
-    h, N, _ = q.shape
-    few = max(1, AT_ONCE // (h * N))
-    return joined(
-        [weights_of(q[None, :, rows], k[None])[0].mean(dim=0) for rows in slices(N, few)], dim=0
-    )
 
 
 def joined(parts: list[Tensor], dim: int) -> Tensor:

@@ -26,13 +26,8 @@ class Decoded(Explanation):
         self.fusions = {name: decoded(arrays, name) for name in ("max", "min")}
 
     def fused(self, layer: int, fusion: str, discard: float) -> torch.Tensor:
-        if fusion == "mean":
-            return super().fused(layer, fusion, discard)
-        A = self.fusions[fusion][layer]
+        A = self.mean[layer] if fusion == "mean" else self.fusions[fusion][layer]
         return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
-
-    def mean_attention(self, layer: int) -> torch.Tensor:
-        return self.mean[layer]
 
     def query_row(self, layer: int, query, fusion: str, discard: float) -> torch.Tensor:
         return self.query_vector(query) @ self.fused(layer, fusion, discard)
