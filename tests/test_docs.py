@@ -29,9 +29,9 @@ def folder(tmp_path, monkeypatch, colours) -> Path:
         Path(name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "assets" / "examples" / "koala.jpg", name)
     Path("FOLDER").symlink_to(colours)
-    for run in ("views", "short"):  # two runs whose weights are averaged
-        Path("runs", run).mkdir(parents=True)
-        shutil.copy(ROOT / "assets" / "vit-photos.safetensors", f"runs/{run}/last.safetensors")
+    for name in ("views", "short"):  # two runs whose weights are averaged
+        Path("runs", name).mkdir(parents=True)
+        shutil.copy(ROOT / "assets" / "vit-photos.safetensors", f"runs/{name}/last.safetensors")
     return tmp_path
 
 

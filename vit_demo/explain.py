@@ -20,12 +20,15 @@ from vit_demo.image import open_image
 from vit_demo.inside import Inside
 from vit_demo.labels import find_label
 from vit_demo.map_settings import FUSIONS
+from vit_demo.memory import keep_some
 from vit_demo.model import Attend, readout_tokens
 from vit_demo.recorder import Query, Recorder, Recording, token_of
 from vit_demo.validate import choice, index_of, is_whole, share, shown, whole
 from vit_demo.view import View, make_view, to_tensor
 
 Label = int | str | None  # a class by number or name, or the predicted one
+
+keep_some()  # one explanation follows another
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from support.page import DEIT
 from vit_demo.checkpoints.weights import CheckpointError
 from vit_demo.export import maps_of_layers
 from vit_demo.map_settings import settings_from
-from vit_demo.ui.memory import give_back
+from vit_demo.memory import give_back
 from vit_demo.ui.store import Server, Store
 
 

@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from vit_demo.explain import Classifier, Explanation, Prediction, predictions
+from vit_demo.memory import give_back
 from vit_demo.recorder import Recording
-from vit_demo.ui.memory import give_back
 from vit_demo.view import KEPT_PIXELS, View
 
 MOST_PIXELS = 4 * 224 * 224  # of one batch: more of them would not be faster, but need memory

@@ -28,9 +28,9 @@ from vit_demo.checkpoints.hub import UNREACHABLE, is_on_disk, offline_message
 from vit_demo.checkpoints.timm_models import parameter_count, supported_timm
 from vit_demo.explain import Classifier, Explanation, load
 from vit_demo.map_settings import MapSettings, settings_from
+from vit_demo.memory import give_back, system_memory
 from vit_demo.ui.explorer import standalone_html
 from vit_demo.ui.folder import Folder
-from vit_demo.ui.memory import give_back, system_memory
 from vit_demo.ui.payload import payload
 from vit_demo.ui.runner import GPU_COPIES, ZERO_GPU, Runner
 
