@@ -26,8 +26,8 @@ MOST_OF_ADDRESS = 50
 MOST_UNFETCHED = 200  # messages about answers, which nobody has fetched
 MOST_AT_ONCE = 32  # short questions of one address, which have no queue
 UNHEARD_SECONDS = 30.0  # so long a question may wait without anybody who waits for the answer
-JUST_NOW = 1.0  # seconds
-OUT_OF_STEP = 0.2  # seconds by which one of a browser's two connections may be behind the other
+LONGEST_CLOSING = 0.5  # seconds
+OUT_OF_STEP = 0.1  # seconds by which one of a browser's two connections may be behind the other
 
 listening: Counter[str] = Counter()  # sessions and events whose answers are being fetched
 stopped: dict[str, float] = {}  # sessions that stopped listening just now, and when
@@ -50,7 +50,7 @@ class Visitors:
                 with counted(listening, name):
                     await self.app(scope, receive, send)
             finally:
-                forget_before(time.monotonic() - JUST_NOW)
+                forget_before(time.monotonic() - OUT_OF_STEP)
                 stopped[name] = time.monotonic()
         elif scope["method"] == "POST" and not is_upload(scope["path"]):
             await self.ask(scope, receive, send)
@@ -125,25 +125,25 @@ def limit_queue(queue: Queue) -> None:
         unfetched = queue.pending_messages_per_session.get(body.session_hash)
         if unfetched is not None and unfetched.qsize() > MOST_UNFETCHED:
             return False, "Queue is full. Fetch the answers to your questions first.", "queue_full"
-        closing = is_closing(queue, body.session_hash)
-        result = await push(body=body, request=request, username=username)
-        if closing:
-            await asyncio.sleep(OUT_OF_STEP)
-        return result
+        await until_closed(queue, body.session_hash)
+        return await push(body=body, request=request, username=username)
 
     queue.push = limited
 
 
-def is_closing(queue: Queue, session: str | None) -> bool:
-    """Is the connection on which a page hears its answers about to be closed, or just closed?
+async def until_closed(queue: Queue, session: str | None) -> None:
+    """Wait while the connection on which a page hears its answers is being closed.
 
     Gradio closes it when every question of the page is answered. A page that asks again in that moment
-    takes it for open, if it hears of the new question before it hears of the end, and waits for ever. So
-    it hears of the question a little later; the question itself does not wait.
+    takes it for open, if it hears of the new question before it hears of the end, and waits for ever; and
+    what is still in the queue when the browser hangs up is thrown away.
     """
-    if session is None or queue.pending_event_ids_session.get(session):
-        return False
-    return bool(listening[session]) or time.monotonic() - stopped.get(session, -JUST_NOW) < JUST_NOW
+    until = time.monotonic() + LONGEST_CLOSING
+    while session and not queue.pending_event_ids_session.get(session):
+        now = time.monotonic()
+        if now > until or not (listening[session] or now - stopped.get(session, 0.0) < OUT_OF_STEP):
+            return
+        await asyncio.sleep(0.01)
 
 
 def forget_before(moment: float) -> None:
