@@ -110,6 +110,7 @@ def after_new_result(page, act: Callable) -> None:
         "JSON.parse(document.querySelector('#take .files').dataset.shown).id === "
         f"{EXPLORER}.dataset.id"
     )
+    page.wait_for_function(f"!{EXPLORER}.classList.contains('vx-busy')")
 
 
 def choose_example(page, name: str) -> None:

@@ -124,9 +124,9 @@ function createComponent(root, setup, language) {
       const buffer = await response.arrayBuffer();
       if (mine !== turn) return;
       current = value;
+      root.dataset.id = value.id;
       coming = {};
       await explorer.show(buffer, value.state || {}, {}, value);
-      if (mine === turn) root.dataset.id = value.id; // of what is shown
     } catch {
       if (mine !== turn) return;
       coming = {};
