@@ -5,6 +5,7 @@ No map of any token goes through the whole matrix of the last layer: that token'
 rollout begins. So the last layer's head-mean is left out, and of its attention only what the answer needs.
 """
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -34,17 +35,18 @@ def slices(count: int, at_once: int) -> list[slice]:
 
 
 class Recording(NamedTuple):
-    """What is kept of one picture's pass. Queries are divided by sqrt(d), and keys lie so that a row of
-    attention is softmax(query @ keys)."""
+    """What is kept of one picture's pass. Queries are divided by sqrt(d): attention is
+    softmax(query @ key)."""
 
-    queries: tuple[Tensor, ...]  # of each layer (h, N, d)
-    keys: tuple[Tensor, ...]  # of each layer (h, d, N)
+    queries: Tensor  # (L, h, N, d)
+    keys: Tensor  # (L, h, N, d)
     mean_attention: Tensor  # (L - 1, N, N), mean over the heads
     readout_attention: Tensor  # (L, h, N), from the read-out to every token
 
     def attention(self, layer: int, rows: slice = ALL) -> Tensor:
         """A layer's attention (h, rows, N), made anew from its queries and keys."""
-        return (self.queries[layer][:, rows] @ self.keys[layer]).softmax(dim=-1)
+        keys = self.keys[layer].transpose(-2, -1)
+        return (self.queries[layer][:, rows] @ keys).softmax(dim=-1)
 
     def mean_of(self, layer: int) -> Tensor:
         """A layer's attention (N, N), the mean over its heads; the last layer's is made anew."""
@@ -56,8 +58,7 @@ class Recording(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        tensors = *self.queries, *self.keys, self.mean_attention, self.readout_attention
-        return sum(tensor.nbytes for tensor in tensors)
+        return sum(tensor.nbytes for tensor in self)
 
 
 class Recorder:
@@ -70,9 +71,8 @@ class Recorder:
     def __init__(self, layers: int, readout_tokens: slice):
         self.layers, self.readout_tokens = layers, readout_tokens
         self.layer, self.few = 0, 0  # `few`: rows at a time
-        self.scores = torch.empty(0)  # room for these rows of all heads
-        self.queries: list[Tensor] = []  # of each layer (B, h, N, d), divided by sqrt(d)
-        self.keys: list[Tensor] = []  # of each layer (B, h, d, N)
+        self.queries = torch.empty(0)  # (B, L, h, N, d), divided by sqrt(d)
+        self.keys = torch.empty(0)  # (B, L, h, N, d)
         self.mean_attention = torch.empty(0)  # (B, L - 1, N, N)
         self.readout_attention = torch.empty(0)  # (B, L, h, N)
 
@@ -80,30 +80,55 @@ class Recorder:
         """What the tokens see (B, h, N, d); in the last layer those up to the read-out's."""
         if self.layer == 0:
             self.make_room(q)
-        B, h, N, d = q.shape
-        first, end, _ = self.readout_tokens.indices(N)
-        last = self.layer == self.layers - 1
-        q, k = q * d**-0.5, k.transpose(-2, -1).contiguous()  # once for all rows, and to be kept
-        pictures = 1 if q.device.type == "cpu" else B
-        seen = []
-        for some in slices(B, pictures):
-            Q, K, V = (x[some].flatten(0, 1) for x in (q, k, v))  # the heads of all pictures
-            seen_by_rows = []
-            for rows in slices(end if last else N, self.few):
-                A = self.scores[: len(Q) * len(Q[0, rows]) * N].view(len(Q), -1, N)
-                torch.softmax(torch.bmm(Q[:, rows], K, out=A), dim=-1, out=A)
-                seen_by_rows.append(torch.bmm(A, V))
-                A = A.unflatten(0, (-1, h))  # (B, h, few, N)
-                if not last:
-                    torch.mean(A, dim=1, out=self.mean_attention[some, self.layer, rows])
-                of_readout = A[:, :, max(0, first - rows.start) : max(0, end - rows.start)]
-                if of_readout.shape[2]:
-                    own = self.readout_attention[some, self.layer]
-                    own.add_(of_readout.sum(dim=2), alpha=1 / (end - first))
-            seen.append(joined(seen_by_rows, dim=1).unflatten(0, (-1, h)))
-        self.keep(q, k)
+        q, k = self.keep(q, k)
+        if q.device.type == "cpu":
+            each = [self.see(i, q[i], k[i], v[i]) for i in range(len(q))]
+            seen = each[0][None] if len(each) == 1 else torch.stack(each)
+        else:
+            seen = self.see(ALL, q, k, v)
         self.layer += 1
-        return joined(seen, dim=0)
+        return seen
+
+    def see(self, picture: int | slice, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """What the tokens of one picture see (h, N, d), or of all pictures (B, h, N, d)."""
+        *heads, N, _ = q.shape
+        count = self.readout_tokens.indices(N)[1] if self.is_last else N
+        if count <= self.few:
+            return self.see_rows(picture, slice(0, count), q, k, v)
+        seen, room = [], q.new_empty(math.prod(heads) * self.few * N)  # the same for all rows
+        for rows in slices(count, self.few):
+            size = *heads, min(rows.stop, count) - rows.start, N
+            A = room[: math.prod(size)].view(size)
+            seen.append(self.see_rows(picture, rows, q, k, v, A))
+        return torch.cat(seen, dim=-2)
+
+    def see_rows(
+        self,
+        picture: int | slice,
+        rows: slice,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        room: Tensor | None = None,
+    ) -> Tensor:
+        """What these rows' tokens see; their attention is made in `room`, if there is one."""
+        first, end, _ = self.readout_tokens.indices(k.shape[-2])
+        A = torch.matmul(q[..., rows, :], k.transpose(-2, -1), out=room)  # (h, rows, N)
+        torch.softmax(A, dim=-1, out=A)
+        if not self.is_last:
+            head_mean(A, out=self.mean_attention[picture, self.layer, rows])
+        if rows.start < end and rows.stop > first:
+            own = self.readout_attention[picture, self.layer]
+            if end == first + 1:
+                own.copy_(A[..., first - rows.start, :])
+            else:
+                asking = A[..., max(0, first - rows.start) : end - rows.start, :]
+                own.add_(asking.sum(dim=-2), alpha=1 / (end - first))
+        return A @ v
+
+    @property
+    def is_last(self) -> bool:
+        return self.layer == self.layers - 1
 
     def make_room(self, q: Tensor) -> None:
         """For all layers at once: what is written to its place needs no copy, and no new memory."""
@@ -111,40 +136,38 @@ class Recorder:
         on_cpu = q.device.type == "cpu"
         heads = h if on_cpu else B * h
         self.few = min(N, max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (heads * N)))
-        self.scores = q.new_empty(heads * self.few * N)
         self.mean_attention = q.new_empty(B, self.layers - 1, N, N)
         self.readout_attention = q.new_zeros(B, self.layers, h, N)
 
-    def keep(self, q: Tensor, k: Tensor) -> None:
-        self.queries.append(q)
-        self.keys.append(k)
+    def keep(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        """This layer's queries, divided by sqrt(d), and keys, in their places."""
+        if self.layer == 0:
+            B, *own = q.shape
+            self.queries, self.keys = (q.new_empty(B, self.layers, *own) for _ in range(2))
+        queries, keys = self.queries[:, self.layer], self.keys[:, self.layer]
+        return torch.mul(q, q.shape[-1] ** -0.5, out=queries), keys.copy_(k)
 
     @property
     def recordings(self) -> list[Recording]:
         """One a picture, on the CPU. Each has its own tensors: pictures that went through together are
         forgotten one by one."""
-        alone = len(self.mean_attention) == 1
-
-        def of(tensor: Tensor, picture: int) -> Tensor:
-            return tensor[picture].cpu() if alone else tensor[picture].clone().cpu()
-
-        return [
-            Recording(
-                tuple(of(tensor, picture) for tensor in self.queries),
-                tuple(of(tensor, picture) for tensor in self.keys),
-                of(self.mean_attention, picture),
-                of(self.readout_attention, picture),
-            )
-            for picture in range(len(self.mean_attention))
-        ]
+        kept = Recording(self.queries, self.keys, self.mean_attention, self.readout_attention)
+        if len(kept.keys) > 1:
+            return [Recording(*(x[i].clone().cpu() for x in kept)) for i in range(len(kept.keys))]
+        return [Recording(*(x[0].cpu() for x in kept))]
 
 
 class RolloutRecorder(Recorder):
     """Keeps what rollouts of the answer need, and nothing else: no queries, no keys."""
 
-    def keep(self, q: Tensor, k: Tensor) -> None:
-        pass
+    def keep(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        return q * q.shape[-1] ** -0.5, k
 
 
-def joined(parts: list[Tensor], dim: int) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
+def head_mean(A: Tensor, out: Tensor) -> None:
+    """The mean over the heads of (h, rows, N), or of several pictures (B, h, rows, N)."""
+    if A.ndim == 4:
+        torch.mean(A, dim=1, out=out)
+    else:  # a product with (1/h ... 1/h) goes once over the numbers, `torch.mean` on a CPU twice
+        shares = A.new_full((1, len(A)), 1 / len(A))
+        torch.mm(shares, A.flatten(1), out=out.view(1, -1))
