@@ -167,7 +167,7 @@ json_text = validate.json_text  # of explanation.json
 
 def npz_bytes(arrays: dict[str, np.ndarray]) -> bytes:
     stream = io.BytesIO()
-    np.savez_compressed(stream, **arrays)
+    np.savez(stream, **arrays)
     return stream.getvalue()
 
 
