@@ -42,9 +42,12 @@ def long_question(site, monkeypatch) -> tuple[int, threading.Event, list]:
     gate.set()
 
 
-def join(client, site, number: int, session: object, **more) -> httpx.Response:
+def join(
+    client, site, number: int, session: object, address: str = "127.0.0.1", **more
+) -> httpx.Response:
     body = {"data": [], "fn_index": number, "session_hash": session, "event_data": {}} | more
-    return client.post(f"{site.url}gradio_api/queue/join", json=body)
+    proxy = {"X-Forwarded-For": address}  # as a proxy on this machine says it
+    return client.post(f"{site.url}gradio_api/queue/join", json=body, headers=proxy)
 
 
 def test_names_of_sessions_are_short(client, site):
@@ -143,6 +146,22 @@ def test_an_address_does_not_fill_the_queue(client, site, long_question, monkeyp
     monkeypatch.setattr(visitors, "MOST_OF_ADDRESS", 5)
     answers = [join(client, site, number, f"one{i}").status_code for i in range(8)]
     assert answers == [200] * 6 + [503] * 2  # one runs, five wait
+    gate.set()
+    wait_until(lambda: not len(site.demo._queue), "an empty queue")
+
+
+def test_all_take_turns(client, site, long_question):
+    """Who has asked for much waits with the rest of it, behind those who come later."""
+    number, gate, notes = long_question
+    many, other, third = "10.0.0.1", "10.0.0.2", "10.0.0.3"
+    asked = [("runs", other)] + [("one", many)] * 3 + [("two", many)] * 2
+    asked += [("later", other)] * 2 + [("last", third)]
+    for session, address in asked:
+        assert join(client, site, number, session, address).status_code == 200
+        wait_until(lambda: notes == ["begins"], "the first one")
+    lines = site.demo._queue.event_queue_per_concurrency_id
+    waiting = [event.session_hash for event in lines["trust"].queue]
+    assert waiting == ["one", "later", "last", "two", "later", "one", "two", "one"]
     gate.set()
     wait_until(lambda: not len(site.demo._queue), "an empty queue")
 

@@ -1,4 +1,4 @@
-"""Nobody locks the others out: how much one visitor may ask for at a time.
+"""Nobody locks the others out: how much one visitor may ask for at a time, and whose turn it is.
 
 A visitor is a session (a page that is open), and an address, behind which may be many. Gradio takes any
 text for a session's name and keeps it, and answers questions whose answer nobody will ever fetch.
@@ -10,11 +10,11 @@ import re
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from urllib.parse import parse_qs
 
-from gradio.queueing import Queue
+from gradio.queueing import Event, Queue
 
 from vit_demo.ui.limits import MOST_VALUES, answer, is_upload
 
@@ -110,8 +110,9 @@ def session_in(body: bytes) -> str:
 
 
 def limit_queue(queue: Queue) -> None:
-    """Let nobody fill the queue alone, or with questions whose answers nobody waits for. And no table
-    of all events so far is made after each: nobody looks at it, and it takes longer and longer."""
+    """Let nobody fill the queue alone, or with questions whose answers nobody waits for, and let all take
+    turns. And no table of all events so far is made after each: nobody looks at it, and it takes longer
+    and longer."""
     push = queue.push
     queue.ANALYTICS_MAX_EVENTS, queue.ANAYLTICS_CACHE_FREQUENCY = 1, sys.maxsize  # so it is spelt
 
@@ -126,9 +127,29 @@ def limit_queue(queue: Queue) -> None:
         if unfetched is not None and unfetched.qsize() > MOST_UNFETCHED:
             return False, "Queue is full. Fetch the answers to your questions first.", "queue_full"
         await until_closed(queue, body.session_hash)
-        return await push(body=body, request=request, username=username)
+        found = await push(body=body, request=request, username=username)
+        for line in queue.event_queue_per_concurrency_id.values():
+            line.queue[:] = in_turns(line.queue)
+        return found
 
     queue.push = limited
+
+
+def in_turns(events: Sequence[Event]) -> list[Event]:
+    """The next question of every address, then everybody's second one, and so on. Pages behind one address
+    share its turns in the same way."""
+    by_page = by_turn(events, lambda event: event.session_hash)
+    return by_turn(by_page, lambda event: address_of(event.request))
+
+
+def by_turn(events: Sequence[Event], owner: Callable[[Event], str]) -> list[Event]:
+    """Everybody's first, everybody's second, ...; those of one turn stay as they are."""
+    before: Counter[str] = Counter()
+    turns = []
+    for event in events:
+        turns.append(before[owner(event)])
+        before[owner(event)] += 1
+    return [event for _, event in sorted(zip(turns, events, strict=True), key=lambda pair: pair[0])]
 
 
 async def until_closed(queue: Queue, session: str | None) -> None:
