@@ -227,3 +227,16 @@ def test_without_it_the_page_is_as_ever(before_gradio, part):
     page.wait_for_selector(DRAWN)
     page.wait_for_selector("ol.answer li")
     assert page.locator(".script-failed").count() == 0
+
+
+def test_it_is_said_when_the_rest_of_the_page_does_not_come(before_gradio):
+    page = before_gradio("?lang=ko", script="""
+        const later = window.setTimeout;
+        window.setTimeout = (call, ms, ...rest) => later(call, ms === 20_000 ? 1_000 : ms, ...rest);
+    """)  # fmt: skip
+    page.wait_for_selector(EARLY)
+    assert not page.locator("#early #late").is_visible()
+    page.wait_for_selector("#early #late:has-text('새로고침')")
+    page.gradio_comes()
+    page.wait_for_selector(DRAWN)
+    assert page.locator("#late").count() == 0

@@ -30,6 +30,7 @@ button {{ font-family: inherit; }}
 main, #left, #right, #panel-explore {{ display: flex; flex-direction: column; }}
 main {{ gap: 16px; }}
 #header {{ display: flex; }}
+#late {{ margin: 0; }}
 """
 
 
@@ -52,15 +53,16 @@ import(new URL("{address()}", document.baseURI))
 
 
 def sketch(language: str) -> str:
-    """The explorer comes into the slot. Nothing else can be used yet."""
+    """The explorer comes into the slot. Nothing else can be used yet; if it stays so, `late` says it."""
     header = {"title": header_html(language), "model": CHOOSER_TEMPLATE}
     header |= {"language": LANGUAGE_TEMPLATE, "link": link_html(language)}
     tabs = tabs_html(TABS, language).replace('aria-selected="false"', 'aria-selected="true"', 1)
     picture = part("picture", '<div class="well"></div>')
+    late = f'<p id="late" role="status" hidden>{words(language)["script_failed"]}</p>'
     return f"""<div class="gradio-container"><div class="app"><main>
 <div id="header" inert>{"".join(part(*one) for one in header.items())}</div>
 <div id="stage">
-<div id="left" inert>{step(1, words(language)["step_picture"])}{picture}</div>
+<div id="left"><div inert>{step(1, words(language)["step_picture"])}{picture}</div>{late}</div>
 <div id="right"><div id="tabs" inert>{tabs}</div>
 <div id="panel-explore">{title_html("explore", language)}<slot></slot></div></div>
 </div></main></div></div>"""

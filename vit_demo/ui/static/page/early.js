@@ -6,6 +6,8 @@
 import { followsLink, mountEarly } from "../explorer/component.js";
 import { isDark } from "../gradio.js";
 
+const LATE = 20_000; // milliseconds: a slow line has brought Gradio by then
+
 /** `sketches` are HTML, in every language.
  * @param {{ first: ExplorerValue; css: string; sketches: Record<string, string> }} given
  * @param {Setup} setup */
@@ -22,6 +24,7 @@ export async function mount({ first, css, sketches }, setup) {
   root.className = "vitx";
   sketch.append(root); // in the slot
   document.body.prepend(sketch);
+  setTimeout(() => (shadow.getElementById("late").hidden = false), LATE); // nobody sees it if Gradio came
   try {
     await mountEarly(root, setup, language, first);
   } finally {
