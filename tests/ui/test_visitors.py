@@ -150,6 +150,32 @@ def test_an_address_does_not_fill_the_queue(client, site, long_question, monkeyp
     wait_until(lambda: not len(site.demo._queue), "an empty queue")
 
 
+@pytest.mark.parametrize("address, owner", [
+    ("192.0.2.7", "192.0.2.7"),
+    ("::ffff:192.0.2.7", "192.0.2.7"),
+    ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+    ("2001:db8:1:2::9%eth0", "2001:db8:1:2::/64"),
+    ("2001:db8:1:3::9", "2001:db8:1:3::/64"),
+    ("testclient", "testclient"),
+])  # fmt: skip
+def test_who_has_many_addresses_is_one_visitor(address, owner):
+    assert visitors.network(address) == owner
+
+
+def test_many_addresses_of_one_network_do_not_fill_the_queue(
+    client, site, long_question, monkeypatch
+):
+    number, gate, _ = long_question
+    monkeypatch.setattr(visitors, "MOST_OF_ADDRESS", 5)
+    answers = [
+        join(client, site, number, f"one{i}", f"2001:db8::{i + 1}").status_code for i in range(8)
+    ]
+    assert answers == [200] * 6 + [503] * 2  # one runs, five wait
+    assert join(client, site, number, "other", "2001:db8:0:1::1").status_code == 200
+    gate.set()
+    wait_until(lambda: not len(site.demo._queue), "an empty queue")
+
+
 def test_all_take_turns(client, site, long_question):
     """Who has asked for much waits with the rest of it, behind those who come later."""
     number, gate, notes = long_question

@@ -1,10 +1,12 @@
 """Nobody locks the others out: how much one visitor may ask for at a time, and whose turn it is.
 
-A visitor is a session (a page that is open), and an address, behind which may be many. Gradio takes any
-text for a session's name and keeps it, and answers questions whose answer nobody will ever fetch.
+A visitor is a session (a page that is open), and an address (of IPv6, its network), behind which may be
+many. Gradio takes any text for a session's name and keeps it, and answers questions whose answer nobody
+will ever fetch.
 """
 
 import asyncio
+import ipaddress
 import json
 import re
 import sys
@@ -67,7 +69,7 @@ class Visitors:
         if odd:
             await answer(send, 400, "The request does not fit this page; reload it and try again.")
             return
-        address = (scope["client"] or [""])[0]
+        address = network(scope["client"][0]) if scope["client"] else ""
         if not SHORT.search(scope["path"]):
             address = None
         elif self.asking[address] >= MOST_AT_ONCE:
@@ -187,4 +189,15 @@ async def drop_unheard(queue: Queue) -> None:
 
 
 def address_of(request) -> str:
-    return request.client.host if request.client else ""
+    return network(request.client.host) if request.client else ""
+
+
+def network(host: str) -> str:
+    """Whom an address belongs to: of IPv6, everybody has as many as can be named in the last 64 bits."""
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return host
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.IPv6Network((int(address) >> 64 << 64, 64)))
