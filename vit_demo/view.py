@@ -201,9 +201,9 @@ def to_tensor(view: View, preprocess: Preprocess) -> torch.Tensor:
     """The view as the model's input, (1, C, H, W) float32."""
     picture = view.picture.convert("L") if len(preprocess.mean) == 1 else view.picture
     pixels = np.array(picture).reshape(picture.height, picture.width, -1)  # (H, W, C)
-    x = torch.from_numpy(pixels).permute(2, 0, 1).contiguous().float().div_(255)
+    x = torch.from_numpy(pixels).permute(2, 0, 1).contiguous().float() / 255
     mean, std = (torch.tensor(v).float()[:, None, None] for v in (preprocess.mean, preprocess.std))
-    return x.sub_(mean).div_(std)[None]
+    return ((x - mean) / std)[None]
 
 
 def _crop_scale(
