@@ -122,12 +122,15 @@ class OneSentence:
         except ClientDisconnect:
             return
         except Exception as error:
-            if begun or scope["type"] != "http":
+            if scope["type"] != "http":
                 raise
             what = short(f"{scope['path']}: {type(error).__name__}: {error}")
             log.warning("a request that does not fit: %s", printable(what))
             log.debug("where", exc_info=True)
-            await answer(send, 500, "The request does not fit this page; reload it and try again.")
+            if not begun:  # or the answer breaks off: nobody takes it for whole
+                await answer(
+                    send, 500, "The request does not fit this page; reload it and try again."
+                )
 
 
 class OwnHostOnly:
