@@ -237,6 +237,9 @@ def test_it_is_said_when_the_rest_of_the_page_does_not_come(before_gradio):
     page.wait_for_selector(EARLY)
     assert not page.locator("#early #late").is_visible()
     page.wait_for_selector("#early #late:has-text('새로고침')")
+    before = page.locator("#early .well").bounding_box()
     page.gradio_comes()
     page.wait_for_selector(DRAWN)
     assert page.locator("#late").count() == 0
+    after = page.locator("#picture .well").bounding_box()
+    assert after == pytest.approx(before, abs=1)  # nothing has moved

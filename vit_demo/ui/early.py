@@ -30,6 +30,7 @@ button {{ font-family: inherit; }}
 main, #left, #right, #panel-explore {{ display: flex; flex-direction: column; }}
 main {{ gap: 16px; }}
 #header {{ display: flex; }}
+#left > [inert] {{ display: contents; }}
 #late {{ margin: 0; }}
 """
 
