@@ -164,6 +164,15 @@ def test_a_camera_that_may_not_be_used(arrive):
 # Out again
 
 
+@pytest.mark.parametrize("size", [(600, 400), (200, 600)])
+def test_the_cross_lies_above_any_picture(arrive, tmp_path, size):
+    page = arrive()
+    Image.new("RGB", size, "teal").save(tmp_path / "long.png")
+    after_new_result(page, lambda: upload(page, tmp_path / "long.png"))
+    page.click("#picture .remove", timeout=10_000)
+    page.wait_for_selector("#answer .empty")
+
+
 def test_the_cross_empties_the_page(arrive):
     page = arrive()
     page.click("#picture .remove")
