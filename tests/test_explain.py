@@ -178,11 +178,11 @@ def test_one_pass_keeps_little_and_no_full_block(picture):
     classifier = small_classifier(image_size=128)
     explanation = classifier.explain(picture)
     L, h, N, D = 3, 3, 257, 24
-    numbers, pixels = 2 * L * N * D + (L - 1) * N * N + L * h * N + 5, 128 * 128 + 60 * 40
+    numbers, pixels = L * N * D + (L - 1) * N * N + L * h * N + 5, 128 * 128 + 60 * 40
     assert explanation.memory == 4 * (numbers + pixels)
     explanation.contribution(2)  # remembered, too
     assert explanation.memory == 4 * (numbers + pixels + N)
-    tensors = [*explanation.recording, explanation.logits]
+    tensors = [*explanation.recording.tensors, explanation.logits]
     assert not [name for name, value in vars(explanation).items()
                 if isinstance(value, torch.Tensor) and name != "logits"]  # fmt: skip
     assert sum(tensor.untyped_storage().nbytes() for tensor in tensors) == 4 * numbers
@@ -190,6 +190,10 @@ def test_one_pass_keeps_little_and_no_full_block(picture):
     classifier.model.forward = lambda *a, **k: calls.append(1)
     explanation.rollout(fusion="max"), explanation.head_rollouts(None), explanation.top(3)
     assert not calls
+    numbers += (
+        L * N * D
+    )  # every layer's queries and keys are there now, in place of what entered it
+    assert explanation.memory == 4 * (numbers + pixels + N)
 
 
 def test_maps_are_cpu_float32_and_safe_to_change(picture):

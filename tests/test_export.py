@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from support.models import noise, small_classifier
 
 from vit_demo import export, render
 from vit_demo.map_settings import MapSettings
+from vit_demo.ui.texts import EXPLORER_TEXTS
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +89,7 @@ def test_the_patch_that_asks_does_not_darken_the_others():
     maps[:, 1, 2] = 0.8  # the patch that asks
     maps[1, 3, 0] = 0.02
     picture = noise().resize((64, 64))
-    options = {"words": "", "grid": (4, 4), "opacity": 1.0}
+    options = {"words": "", "quantity": "", "grid": (4, 4), "opacity": 1.0}
     frame = render.sheets(picture, maps, query=(1, 2), **options)[1]
     side = frame.width // 4
     brightest = render.colourise(np.ones(1), "inferno", (0, 1))[0]
@@ -95,13 +97,69 @@ def test_the_patch_that_asks_does_not_darken_the_others():
     assert frame.getpixel((2 * side, side)) == (255, 255, 255)  # and has a frame
 
 
-def test_animation_has_a_frame_a_layer_on_one_scale(explanation):
+def test_animation_has_a_frame_a_layer_each_on_its_own_scale(explanation):
     settings = MapSettings(map="attention", head=1, query=(1, 1))
     frames = export.animation(explanation, settings)
     assert len(frames) == explanation.layers and len({frame.size for frame in frames}) == 1
     maps = torch.stack([explanation.attention(i, 1, (1, 1)) for i in range(explanation.layers)])
     looks = export.looks(explanation, settings) | {"layers": True}
     looks["words"] = f"{explanation.model_name}: {export.caption(explanation, settings, False)}"
-    alike = render.sheets(explanation.view.preview(export.ANIMATION_SIDE), maps, **looks)
+    picture = explanation.view.preview(export.ANIMATION_SIDE)
+    alike = render.sheets(picture, maps, **looks)
     for frame, expected in zip(frames, alike, strict=True):
         assert np.array_equal(np.asarray(frame), np.asarray(expected))
+    # A layer in which all is ten times larger changes nothing in another one.
+    others = maps.clone()
+    others[0] *= 10
+    apart = render.sheets(picture, others, **looks)
+    assert np.array_equal(np.asarray(apart[1]), np.asarray(frames[1]))
+    assert not np.array_equal(np.asarray(apart[0]), np.asarray(frames[0]))  # its numbers
+
+
+@pytest.mark.parametrize(
+    ("settings", "key", "ends"),
+    [
+        (VIEWS["special"][0], "special", ("-0.40 pp", "+0.40 pp")),
+        (VIEWS["raw"][0], "to", ("0.10%", ">= 0.40%")),
+        (VIEWS["rollout"][0], "share", ("0.10%", "0.40%")),
+        (MapSettings(map="random"), "random", ("0.001", "0.004")),
+        (VIEWS["class"][0], "logit", ("0.001", "0.004")),
+    ],
+    ids=["special", "to", "rollout", "random", "relevance"],
+)
+def test_a_sheet_measures_what_the_page_says(explanation, settings, key, ends):
+    looks = export.looks(explanation, settings)
+    assert looks["quantity"] == EXPLORER_TEXTS["en"][f"legend_{key}"]
+    low = -0.004 if looks["signed"] else 0.001
+    cut = looks["query"] is not None
+    assert render.scale_words((low, 0.004), looks["signed"], looks["percent"], cut) == ends
+
+
+def test_words_of_a_narrow_sheet_are_not_cut(explanation):
+    """A legend with long words needs two lines there; nothing is drawn on the rim."""
+    settings, _ = VIEWS["special"]
+    looks = export.looks(explanation, settings)
+    heat = export.shown_map(explanation, settings)[None]
+    narrow, wide = (
+        render.sheets(noise().resize((width, 448)), heat, **looks)[0] for width in (240, 480)
+    )
+    assert narrow.height > wide.height
+    for sheet in (narrow, wide):
+        assert (np.asarray(sheet)[450:, -8:] == 255).all()
+
+
+@pytest.mark.parametrize("name", ["special", "raw"])
+def test_a_gif_keeps_the_colours_of_its_legend(explanation, tmp_path, name):
+    settings, _ = VIEWS[name]
+    export.save_animation(explanation, settings, tmp_path / "layers.gif")
+    ends = render.colourise(
+        np.array([0.0, 0.5, 1.0]), "RdBu_r" if name == "special" else "inferno", (0, 1)
+    )
+    with Image.open(tmp_path / "layers.gif") as film:
+        assert film.n_frames == explanation.layers
+        for layer in range(film.n_frames):
+            film.seek(layer)
+            below = np.asarray(film.convert("RGB")).astype(int)[film.width + 40 :]
+            for colour in ends:
+                far = np.abs(below - colour.astype(int)).max(axis=-1)
+                assert (far <= 6).sum() >= 10, (layer, colour)

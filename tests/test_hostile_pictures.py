@@ -108,6 +108,31 @@ print(len(bombs), peak // 1024, time.process_time() - began)
     assert seconds < 15  # of the processor, however busy the machine; without the limits: 20
 
 
+def test_no_picture_takes_long():
+    """Each by itself, refused or not, in a process that does nothing else."""
+    code = """
+import sys, time
+sys.path.insert(0, "tests")
+from support import corpus
+from vit_demo.image import ImageError, open_image
+open_image(corpus.saved(corpus.picture(), "PNG"))
+for sample in corpus.samples():
+    began = time.process_time()
+    try:
+        open_image(sample.data)
+    except ImageError:
+        pass
+    print(time.process_time() - began, sample.kind, ascii(sample.name), sep="\t")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    lines = [line.split("\t") for line in run.stdout.splitlines()]
+    assert len(lines) == len(corpus.samples())
+    slow = [line for line in lines if float(line[0]) >= 5]  # of the processor, however busy it is
+    assert not slow
+
+
 def test_limits_hold_before_decoding(monkeypatch, tmp_path):
     """Too many pixels or bytes: the decoder is never even called."""
     from PIL import ImageFile

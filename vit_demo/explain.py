@@ -21,8 +21,8 @@ from vit_demo.inside import Inside
 from vit_demo.labels import find_label
 from vit_demo.map_settings import FUSIONS
 from vit_demo.memory import keep_some
-from vit_demo.model import Attend, readout_tokens
-from vit_demo.recorder import Query, Recorder, Recording, token_of
+from vit_demo.model import readout_tokens
+from vit_demo.recorder import InputRecorder, Query, Recorder, Recording, token_of
 from vit_demo.validate import choice, index_of, is_whole, share, shown, whole
 from vit_demo.view import View, make_view, to_tensor
 
@@ -66,18 +66,24 @@ class Classifier:
         """Classify a picture and remember how: one forward pass."""
         return self.explain_views([self.view(source, fit)])[0]
 
-    def explain_views(self, views: Sequence[View]) -> list["Explanation"]:
-        """Several pictures of one size in one forward pass."""
-        recorder = Recorder(self.config.depth, readout_tokens(self.config))
+    def explain_views(self, views: Sequence[View], at_hand: bool = False) -> list["Explanation"]:
+        """Several pictures of one size in one forward pass.
+
+        `at_hand` keeps every layer's queries and keys; otherwise what entered a layer is kept, half as
+        much, and the first question about the attention of its heads makes them from it.
+        """
+        kind = Recorder if at_hand else InputRecorder
+        recorder = kind(self.config.depth, readout_tokens(self.config))
         logits = self.logits(views, recorder)
         each = zip(views, logits, recorder.recordings, strict=True)
         return [Explanation(self, view, own, recording) for view, own, recording in each]
 
     @torch.inference_mode()
-    def logits(self, views: Sequence[View], attend: Attend | None = None) -> Tensor:
+    def logits(self, views: Sequence[View], recorder: Recorder | None = None) -> Tensor:
         """What the model says (B, classes) to pictures of one size, on the CPU."""
-        pixels = torch.cat([to_tensor(view, self.preprocess) for view in views])
-        logits = self.model(pixels.to(self.device), attend).float().cpu()
+        pixels = torch.cat([to_tensor(view, self.preprocess) for view in views]).to(self.device)
+        answer = recorder.watch(self.model, pixels) if recorder else self.model(pixels)
+        logits = answer.float().cpu()
         if not logits.isfinite().all():
             raise ValueError(self.no_answer())
         return logits
@@ -381,15 +387,24 @@ class Explanation:
     def query_vector(self, query: Query) -> Tensor:
         return attention.token_mean(self.query_tokens(query), self.N)
 
+    def recorded(self, layer: int) -> Recording:
+        """What is kept, with this layer's queries and keys."""
+        return self.recording.with_queries(layer, self.classifier.model.blocks[layer])
+
+    def layer_mean(self, layer: int) -> Tensor:
+        """A layer's attention (N, N), the mean over its heads."""
+        last = layer == self.layers - 1
+        return (self.recorded(layer) if last else self.recording).mean_of(layer)
+
     def layer_attention(self, layer: int, discard: float = 0.0) -> Tensor:
         """A layer's attention (h, N, N), made anew from its queries and keys."""
-        A = self.recording.attention(layer)
+        A = self.recorded(layer).attention(layer)
         return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
 
     def fused(self, layer: int, fusion: str, discard: float) -> Tensor:
         """A layer's attention as one matrix (N, N) whose rows sum to 1."""
         if fusion == "mean":
-            A = self.recording.mean_of(layer)
+            A = self.layer_mean(layer)
         else:
             A = attention.fuse_heads(self.layer_attention(layer), fusion)
         return attention.discard_smallest(A, discard, self.protected_tokens) if discard else A
@@ -406,7 +421,7 @@ class Explanation:
             return self.layer_attention(layer, discard)[:, self.query_tokens(query)].mean(dim=1)
         if query is None:
             return self.recording.readout_attention[layer]
-        return self.recording.attention(layer, self.query_tokens(query))[:, 0]
+        return self.recorded(layer).attention(layer, self.query_tokens(query))[:, 0]
 
     @property
     def protected_tokens(self) -> slice | None:

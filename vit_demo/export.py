@@ -15,7 +15,7 @@ from torch import Tensor
 from vit_demo import render, validate
 from vit_demo.attention import over_heads
 from vit_demo.explain import Explanation
-from vit_demo.map_settings import PLAIN_MAPS, MapSettings
+from vit_demo.map_settings import DIFFERENCES, PLAIN_MAPS, MapSettings
 from vit_demo.trust.methods import random_map
 
 ANIMATION_SIDE = 480  # pixels: a frame a layer is a large file
@@ -122,6 +122,7 @@ def looks(explanation: Explanation, settings: MapSettings) -> dict:
     """How a map with these settings is drawn, for `render.sheets`."""
     return {
         "words": f"{explanation.model_name}: {caption(explanation, settings)}",
+        "quantity": quantity(settings),
         "signed": settings.is_signed,
         "percent": settings.map in (*PLAIN_MAPS, "gradient_rollout"),
         "query": None if settings.is_class_map or settings.map == "random" else settings.query,
@@ -130,6 +131,19 @@ def looks(explanation: Explanation, settings: MapSettings) -> dict:
         "colour_map": settings.colours,
         "smooth": settings.smooth,
     }
+
+
+def quantity(settings: MapSettings) -> str:
+    """What the colours measure, as the page says it beside its legend."""
+    if settings.map == "random":
+        return "random numbers"
+    if settings.is_class_map and settings.map != "gradient_rollout":
+        return "in units of the class's score (logit)"
+    if settings.map == "head_rollout" and settings.part == "special":
+        return "from the mean of the layer's heads"
+    if settings.map == "attention" and settings.direction == "to":
+        return "attention paid to it"
+    return "share on one patch"
 
 
 def class_map_picture(
@@ -196,8 +210,21 @@ def description(
 
 
 def animation(explanation: Explanation, settings: MapSettings) -> list[Image.Image]:
-    """One frame a layer, all on one colour scale."""
+    """One frame a layer, each on a colour scale of its own, as the page shows them.
+
+    The words are English in every language, as `shows` in explanation.json is: Pillow's font has no
+    Hangul, and a server need not have another one.
+    """
     words = f"{explanation.model_name}: {caption(explanation, settings, layer=False)}"
     options = looks(explanation, settings) | {"words": words, "layers": True}
     picture = ground(explanation, settings, side=ANIMATION_SIDE)
     return render.sheets(picture, maps_of_layers(explanation, settings), **options)
+
+
+def save_animation(explanation: Explanation, settings: MapSettings, path: Path) -> None:
+    """As GIF or WebP, whatever the file's name says."""
+    frames = animation(explanation, settings)
+    if path.suffix == ".gif":
+        colours = DIFFERENCES if settings.is_signed else settings.colours
+        frames = [render.for_gif(frame, colours) for frame in frames]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=500, loop=0)

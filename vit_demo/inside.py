@@ -399,13 +399,13 @@ class Inside:
         count = min(whole("count", count, 1), self.config.mlp_dim)
         x = block.norm2(self.stream[2 * layer + 1].to(self.images.device))  # (N, D)
         before = block.mlp.fc1(x[self.token(query)])  # (units,)
-        activations = block.mlp.activation(before)
+        active = float((before > 0).double().mean())
+        activations = block.mlp.activation(before)  # perhaps in the place of `before`
         lengths = activations.abs() * block.ls2(block.mlp.fc2.weight.T).norm(dim=-1)
         chosen = lengths.topk(count)
         fc1, at = block.mlp.fc1, chosen.indices
         maps = block.mlp.activation(F.linear(x, fc1.weight[at], fc1.bias[at]))  # (N, k)
         maps = maps[self.config.prefix_tokens :].T.unflatten(-1, self.grid)
-        active = float((before > 0).double().mean())
         found = (active, len(before), at, activations[at], chosen.values, maps)
         return on_cpu(Units(*found))
 

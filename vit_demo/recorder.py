@@ -1,5 +1,6 @@
-"""What is kept of a forward pass: for each layer the queries, the keys, the head-mean attention and the
-read-out's own attention, O(L N (N + D)) numbers. The whole L x h x N x N block never exists.
+"""What is kept of a forward pass: for each layer the head-mean attention, the read-out's own attention, and
+either the queries and keys or what they can be made of again, O(L N (N + D)) numbers. The whole
+L x h x N x N block never exists.
 
 No map of any token goes through the whole matrix of the last layer: that token's row of it is where a
 rollout begins. So the last layer's head-mean is left out, and of its attention only what the answer needs.
@@ -9,15 +10,17 @@ import math
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from vit_demo.model import ALL, ViTConfig
+from vit_demo.model import ALL, Block, VisionTransformer, ViTConfig
 from vit_demo.validate import index_of, is_whole, pair
 
 Query = tuple[int, int] | int | None  # a patch (row, column), a token's number, or the read-out
 
-AT_ONCE = 2**20  # weights that are worked on at a time, 4 MB: more would not stay in the cache
+AT_ONCE = 2**19  # weights that are worked on at a time, 2 MB: more would not stay in the cache
 AT_ONCE_ON_GPU = 2**27
+FEW = 64  # rows at a time, at the least: products of fewer are slow
 
 
 def token_of(query: tuple[int, int] | int, grid: tuple[int, int], config: ViTConfig) -> int:
@@ -38,10 +41,20 @@ class Recording(NamedTuple):
     """What is kept of one picture's pass. Queries are divided by sqrt(d): attention is
     softmax(query @ key)."""
 
-    queries: Tensor  # (L, h, N, d)
-    keys: Tensor  # (L, h, N, d)
     mean_attention: Tensor  # (L - 1, N, N), mean over the heads
     readout_attention: Tensor  # (L, h, N), from the read-out to every token
+    queries: dict[int, Tensor]  # (h, N, d) of a layer
+    keys: dict[int, Tensor]  # (h, N, d)
+    inputs: dict[int, Tensor]  # (N, D): what entered a layer whose queries are not there yet
+
+    def with_queries(self, layer: int, block: Block) -> "Recording":
+        """This recording, once a layer's queries and keys have been made from what entered it. That is half
+        their size, and of most layers nobody asks more than their mean."""
+        x = self.inputs.get(layer)  # threads may ask at once: both make the same
+        if x is not None:
+            self.queries[layer], self.keys[layer] = queries_and_keys(block, x)
+            self.inputs.pop(layer, None)
+        return self
 
     def attention(self, layer: int, rows: slice = ALL) -> Tensor:
         """A layer's attention (h, rows, N), made anew from its queries and keys."""
@@ -53,12 +66,27 @@ class Recording(NamedTuple):
         if layer < len(self.mean_attention):
             return self.mean_attention[layer]
         h, N, _ = self.queries[layer].shape
-        few = max(1, AT_ONCE // (h * N))
+        few = max(FEW, AT_ONCE // (h * N))
         return torch.cat([self.attention(layer, rows).mean(dim=0) for rows in slices(N, few)])
 
     @property
+    def tensors(self) -> list[Tensor]:
+        by_layer = (self.queries, self.keys, self.inputs)
+        return [*self[:2], *(tensor for of in by_layer for tensor in list(of.values()))]
+
+    @property
     def nbytes(self) -> int:
-        return sum(tensor.nbytes for tensor in self)
+        return sum(tensor.nbytes for tensor in self.tensors)
+
+
+@torch.inference_mode()
+def queries_and_keys(block: Block, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Queries, divided by sqrt(d), and keys (h, N, d) of what entered a block (N, D), on the CPU."""
+    qkv, D = block.attn.qkv, x.shape[-1]
+    bias = None if qkv.bias is None else qkv.bias[: 2 * D]
+    found = F.linear(block.norm1(x.to(qkv.weight.device)), qkv.weight[: 2 * D], bias)
+    q, k = found.unflatten(-1, (2, block.attn.heads, -1)).permute(1, 2, 0, 3).cpu()
+    return q * q.shape[-1] ** -0.5, k.contiguous()
 
 
 class Recorder:
@@ -71,8 +99,9 @@ class Recorder:
     def __init__(self, layers: int, readout_tokens: slice):
         self.layers, self.readout_tokens = layers, readout_tokens
         self.layer, self.few = 0, 0  # `few`: rows at a time
-        self.queries = torch.empty(0)  # (B, L, h, N, d), divided by sqrt(d)
-        self.keys = torch.empty(0)  # (B, L, h, N, d)
+        self.queries: list[Tensor] = []  # (B, h, N, d) of each layer, divided by sqrt(d)
+        self.keys: list[Tensor] = []  # (B, h, N, d)
+        self.inputs: list[Tensor] = []  # (B, N, D)
         self.mean_attention = torch.empty(0)  # (B, L - 1, N, N)
         self.readout_attention = torch.empty(0)  # (B, L, h, N)
 
@@ -135,26 +164,36 @@ class Recorder:
         B, h, N, _ = q.shape
         on_cpu = q.device.type == "cpu"
         heads = h if on_cpu else B * h
-        self.few = min(N, max(1, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (heads * N)))
+        self.few = min(N, max(FEW, (AT_ONCE if on_cpu else AT_ONCE_ON_GPU) // (heads * N)))
         self.mean_attention = q.new_empty(B, self.layers - 1, N, N)
         self.readout_attention = q.new_zeros(B, self.layers, h, N)
 
     def keep(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
-        """This layer's queries, divided by sqrt(d), and keys, in their places."""
-        if self.layer == 0:
-            B, *own = q.shape
-            self.queries, self.keys = (q.new_empty(B, self.layers, *own) for _ in range(2))
-        queries, keys = self.queries[:, self.layer], self.keys[:, self.layer]
-        return torch.mul(q, q.shape[-1] ** -0.5, out=queries), keys.copy_(k)
+        """This layer's queries, divided by sqrt(d), and keys: to work with, and for later."""
+        self.queries.append(torch.mul(q, q.shape[-1] ** -0.5, out=q.new_empty(q.shape)))
+        self.keys.append(k.contiguous())
+        return self.queries[-1], self.keys[-1]
+
+    def watch(self, model: VisionTransformer, images: Tensor) -> Tensor:
+        """The model's answer to pictures (B, classes)."""
+        return model(images, self)
 
     @property
     def recordings(self) -> list[Recording]:
         """One a picture, on the CPU. Each has its own tensors: pictures that went through together are
         forgotten one by one."""
-        kept = Recording(self.queries, self.keys, self.mean_attention, self.readout_attention)
-        if len(kept.keys) > 1:
-            return [Recording(*(x[i].clone().cpu() for x in kept)) for i in range(len(kept.keys))]
-        return [Recording(*(x[0].cpu() for x in kept))]
+        several = len(self.readout_attention) > 1
+
+        def own(picture: int, x: Tensor) -> Tensor:
+            return (x[picture].clone() if several else x[picture]).cpu()
+
+        def recording(picture: int) -> Recording:
+            by_layer = ({layer: own(picture, x) for layer, x in enumerate(of)}
+                        for of in (self.queries, self.keys, self.inputs))  # fmt: skip
+            whole = (own(picture, x) for x in (self.mean_attention, self.readout_attention))
+            return Recording(*whole, *by_layer)
+
+        return [recording(picture) for picture in range(len(self.readout_attention))]
 
 
 class RolloutRecorder(Recorder):
@@ -162,6 +201,20 @@ class RolloutRecorder(Recorder):
 
     def keep(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         return q * q.shape[-1] ** -0.5, k
+
+
+class InputRecorder(RolloutRecorder):
+    """Keeps what enters each layer in place of its queries and keys: half as much.
+
+    Room for it is made before the first layer: tensors that stay, scattered among those that go, would
+    leave holes in the memory."""
+
+    def watch(self, model: VisionTransformer, images: Tensor) -> Tensor:
+        x = model.embed(images)
+        self.inputs = [torch.empty_like(x) for _ in range(self.layers)]
+        for (block, wanted), own in zip(model.layers(), self.inputs, strict=True):
+            x = block(own.copy_(x), self, wanted)
+        return model.forward_head(x)
 
 
 def head_mean(A: Tensor, out: Tensor) -> None:

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import PercentFormatter
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageColor, ImageDraw, ImageFont
 from torch import Tensor
 
 from vit_demo.explain import Explanation
@@ -150,6 +150,7 @@ def sheets(
     maps: Tensor | np.ndarray,
     *,
     words: str,
+    quantity: str,
     grid: tuple[int, int],
     query: tuple[int, int] | None = None,
     signed: bool = False,
@@ -159,9 +160,9 @@ def sheets(
     colour_map: str = "inferno",
     smooth: bool = False,
 ) -> list[Image.Image]:
-    """Each of some maps (maps, rows, cols) over the picture, below it its words and its scale, which
-    is the same for all. `layers`: they are a model's layers, and each sheet says which. `percent`: the
-    numbers are shares.
+    """Each of some maps (maps, rows, cols) over the picture, below it its words, its own scale, and the
+    `quantity` that its colours measure. `layers`: they are a model's layers, and each sheet says which.
+    `percent`: the numbers are shares, or with a sign differences of shares.
 
     The patch that asks has a frame. It keeps most of what it is asked about, and would leave nothing
     but darkness for the others: the scale does not reach up to it.
@@ -170,14 +171,21 @@ def sheets(
     others = np.ones(maps.shape[1:], bool)
     if query is not None:
         others[query] = False
-    scale = scale_around_zero(maps[:, others]) if signed else scale_of(maps[:, others])
+    scales = [scale_around_zero(m[others]) if signed else scale_of(m[others]) for m in maps]
     colour_map = DIFFERENCES if signed else colour_map
-    looks = {"opacity": opacity, "colour_map": colour_map, "smooth": smooth, "scale": scale}
-    more = ">= " if query is not None and not signed else ""
-    low, high = (f"{end:.2%}" if percent else f"{end:.3g}" for end in scale)
-    font, done = ImageFont.load_default(14), []
-    for layer, heat in enumerate(maps):
-        shown = overlay(picture, heat, **looks)
+    looks = {"opacity": opacity, "colour_map": colour_map, "smooth": smooth}
+    pictures = [
+        overlay(picture, heat, scale=scale, **looks)
+        for heat, scale in zip(maps, scales, strict=True)
+    ]
+    font, room, done = ImageFont.load_default(14), pictures[0].width - 20, []
+    ends = [
+        scale_words(scale, signed, percent, query is not None and abs(heat[query]) > scale[1])
+        for heat, scale in zip(maps, scales, strict=True)
+    ]
+    beside = max(legend_width(two, quantity, font) for two in ends) <= room  # on one line, in all
+    below = [] if beside else wrapped(quantity, room, font)
+    for layer, (shown, two) in enumerate(zip(pictures, ends, strict=True)):
         draw = ImageDraw.Draw(shown)
         if query is not None:
             sides = zip(query[::-1], (shown.width / grid[1], shown.height / grid[0]), strict=True)
@@ -185,9 +193,10 @@ def sheets(
             draw.rectangle((left, top, left + width - 1, top + height - 1), outline="#fff", width=3)
         lines = [
             *([f"layer {layer + 1} of {len(maps)}"] if layers else []),
-            *wrapped(words, shown.width - 20, font),
+            *wrapped(words, room, font),
         ]
-        sheet = Image.new("RGB", (shown.width, shown.height + 20 * len(lines) + 40), PAPER)
+        height = shown.height + 20 * (len(lines) + len(below)) + 40
+        sheet = Image.new("RGB", (shown.width, height), PAPER)
         sheet.paste(shown)
         draw, y = ImageDraw.Draw(sheet), shown.height + 16
         for line in lines:
@@ -196,9 +205,37 @@ def sheets(
         if layers:
             end = (shown.width - 130) * (layer + 1) / len(maps)
             draw.rectangle((120, shown.height + 14, 120 + end, shown.height + 18), fill=ACCENT)
-        legend(draw, sheet, (10, y + 2), colour_map, (low, more + high), "on a patch", font)
+        legend(draw, sheet, (10, y + 2), colour_map, two, quantity if beside else "", font)
+        for k, line in enumerate(below):
+            draw.text((10, y + 27 + 20 * k), line, INK, font, anchor="lm")
         done.append(sheet)
     return done
+
+
+def scale_words(scale: Scale, signed: bool, percent: bool, cut: bool) -> tuple[str, str]:
+    """Both ends of a scale as a reader has them: shares, percentage points, or plain numbers; `cut`:
+    there are values beyond."""
+    if percent and signed:
+        digits = ".1f" if scale[1] >= 0.1 else ".2f" if scale[1] >= 0.001 else ".2g"
+        low, high = (f"{100 * end:+{digits}} pp" for end in scale)
+    else:
+        low, high = (f"{end:.2%}" if percent else f"{end:.3g}" for end in scale)
+    return ("<= " if cut and signed else "") + low, (">= " if cut else "") + high
+
+
+def legend_width(ends: tuple[str, str], words: str, font: ImageFont.FreeTypeFont) -> float:
+    return font.getlength(ends[0]) + 108 + font.getlength(f"{ends[1]}   {words}")
+
+
+def for_gif(sheet: Image.Image, colour_map: str) -> Image.Image:
+    """A GIF's frame has 256 colours, and those of a small legend would not be among them: 64 are the
+    colour map's own, three the paper's, the others the picture's."""
+    ramp = colourise(np.linspace(0, 1, 64), colour_map, (0, 1)).ravel().tolist()
+    paper = [part for colour in (INK, PAPER, ACCENT) for part in ImageColor.getrgb(colour)]
+    rest = sheet.quantize(256 - 64 - 3).getpalette()
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([*ramp, *paper, *rest])
+    return sheet.quantize(palette=palette, dither=Image.Dither.NONE)
 
 
 def wrapped(text: str, width: float, font: ImageFont.FreeTypeFont) -> list[str]:

@@ -293,6 +293,7 @@ def test_link_and_png_carry_both_in_every_language(arrive, visit, site):
     again = visit(address, viewport=WIDE)
     again.set_default_timeout(SECONDS * 1000)
     until_ready(again)
+    again.wait_for_selector(".cmp-correlation:not([data-value=''])", state="attached")
     assert again.locator(".cmp-correlation").get_attribute("data-value") == correlation
 
 
@@ -309,3 +310,39 @@ def test_axe_finds_nothing_serious(arrive, viewport, scheme):
     until_ready(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
     assert serious_axe_violations(page) == []
+
+
+@pytest.mark.parametrize("size", [(900, 500), (500, 900)], ids=["wide", "tall"])
+@pytest.mark.parametrize("width", [1440, 1000, 390])
+def test_every_picture_keeps_its_column_and_its_shape(arrive, tmp_path, size, width):
+    """Native pictures are as wide or tall as they are, beside square ones, of another picture and of
+    another model."""
+    noise().resize(size).save(tmp_path / "mine.png")
+    page = arrive("?fit=native&tab=compare", viewport={"width": width, "height": 900})
+    until_ready(page)
+    after_new_result(page, lambda: upload(page, tmp_path / "mine.png"))
+    assert_in_columns(page, width)
+    page.check(".cmp input[value=models]", force=True)
+    page.fill(".cmp-model input", "many")
+    page.keyboard.press("Enter")
+    page.wait_for_function("location.search.includes('with=many')")
+    assert_in_columns(page, width)
+
+
+def assert_in_columns(page, width: int) -> None:
+    until_ready(page)
+    next_frames(page)
+    places = page.evaluate("""() => [...document.querySelectorAll(".cmp-side")].map((side) => {
+        const picture = side.querySelector(".vx-picture").getBoundingClientRect(),
+            shape = side.querySelector(".vx-stage").style.getPropertyValue("--vx-aspect"),
+            column = side.getBoundingClientRect();
+        return { left: picture.left - column.left, right: column.right - picture.right,
+            top: picture.top - column.top, below: column.bottom - picture.bottom,
+            shape: picture.width / picture.height, expected: +shape, width: picture.width };
+    })""")
+    assert len(places) == 3
+    for place in places:
+        assert min(place[side] for side in ("left", "right", "top", "below")) >= -0.5, places
+        assert place["shape"] == pytest.approx(place["expected"], rel=0.01), places
+        assert place["width"] > 70, places
+    assert page.evaluate("document.documentElement.scrollWidth") <= width

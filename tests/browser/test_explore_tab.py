@@ -94,6 +94,58 @@ def test_findings_open_what_they_say(arrive, site):
         assert_map(page, shown_map(site.explanation(page), settings), atol=0.01 * peak)
 
 
+SCREENS = [(1440, 900), (1000, 800), (390, 800)]
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=str)
+def test_a_finding_brings_the_picture_into_view_and_its_kind_to_the_wall(arrive, screen):
+    """Also of another example. The framed tile is the map that is shown."""
+    page = arrive(viewport=dict(zip(("width", "height"), screen, strict=True)))
+    links = page.locator("#explorer .vx-findings a")
+    for k, finding in enumerate(FINDINGS[MODEL]):
+        links.nth(k).evaluate("(link) => link.scrollIntoView({ block: 'center' })")
+        links.nth(k).click()
+        page.wait_for_function("""() => {
+            const { top, bottom, height } =
+                document.querySelector('#explorer .vx-picture').getBoundingClientRect();
+            return Math.min(bottom, innerHeight) - Math.max(top, 0) >= 0.9 * Math.min(height, innerHeight);
+        }""")
+        page.wait_for_selector(f"#explorer .vx-findings li:nth-child({k + 1}) a[aria-current=true]")
+        if finding.settings["map"] == "attention":
+            assert page.locator("#explorer [name$=wall][value=attention]").is_checked()
+    linked = arrive("?example=camel&map=head_rollout&part=special&head=1&layer=3")
+    assert state(linked)["wall"] == "special"
+    kept = arrive("?example=camel&map=attention&head=1&layer=3&wall=whole")
+    assert state(kept)["wall"] == "whole"  # a link that says so
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("screen", SCREENS, ids=str)
+def test_links_stay_where_they_are_whatever_is_chosen(arrive, screen, language):
+    """A patch, a head, a class, two classes: what is said of them has its room."""
+    page = arrive(f"?lang={language}", viewport=dict(zip(("width", "height"), screen, strict=True)))
+    offset = """(() => {
+        const [links, all] = ['.vx-findings', '.vitx'].map((part) =>
+            document.querySelector(`#explorer ${part}`).getBoundingClientRect().top);
+        return links - all;
+    })()"""
+    before = page.evaluate(offset)
+    plain = {"query": None, "head": 2, "layer": 5, "direction": "from", "part": "whole"}
+    for view in (
+        {"map": "rollout", "head": "mean", "query": [11, 10]},
+        {"map": "head_rollout", "query": [11, 10]},
+        {"map": "head_rollout", "part": "special"},
+        {"map": "head_rollout", "part": "special", "query": [10, 10]},
+        {"map": "attention"},
+        {"map": "attention", "direction": "to", "query": [10, 10]},
+        *(finding.settings for finding in FINDINGS[MODEL]),
+    ):
+        page.evaluate(f"{EXPLORER}.explorer.set({json.dumps(plain | view)})")
+        page.wait_for_function(f"{EXPLORER}.explorer.values")
+        next_frames(page)
+        assert page.evaluate(offset) == pytest.approx(before, abs=1), view
+
+
 def test_a_finding_is_a_link(arrive, site):
     page = arrive()
     link = page.locator("#explorer .vx-findings a").first

@@ -79,7 +79,7 @@ def before_gradio(browser, site):
     fetched, and what it complained about."""
     contexts = []
 
-    def before_gradio(query: str = "", script: str = "", **options):
+    def before_gradio(query: str = "", script: str = "", hold: str = "", **options):
         context = browser.new_context(**({"viewport": WIDE} | options))
         contexts.append(context)
         page, held = context.new_page(), []
@@ -98,7 +98,16 @@ def before_gradio(browser, site):
             for route in held:
                 route.continue_()
 
-        page.gradio_comes = gradio_comes
+        late: list = []  # `hold`: addresses whose answers wait for `page.let_go()`
+        if hold:
+            page.route(hold, lambda route: late.append(route))
+
+        def let_go() -> None:
+            page.unroute(hold)
+            for route in late:
+                route.continue_()
+
+        page.gradio_comes, page.let_go = gradio_comes, let_go
         page.add_init_script(script)
         page.goto(site.url + query, wait_until="commit")
         return page
@@ -211,6 +220,30 @@ def test_a_link_shows_no_other_map_first(before_gradio, query, script):
     assert page.locator(".vitx").count() == 0 and page.locator("#early").count() == 0
     page.gradio_comes()
     page.wait_for_selector("#explorer .vitx[data-drawn]", state="attached")
+
+
+GRADIO = "script[src*='assets/index']"
+NEVER = """{
+    const later = window.setTimeout;
+    window.setTimeout = (call, ms, ...rest) => (ms === 1500 ? 0 : later(call, ms, ...rest));
+}"""
+
+
+def test_gradio_starts_after_the_first_map(before_gradio):
+    """They would hold each other up."""
+    page = before_gradio(script=NEVER, hold="**/*.bin")
+    page.wait_for_selector("#early .vitx", state="attached")
+    assert page.locator(GRADIO).count() == 0
+    page.let_go()
+    page.wait_for_selector(EARLY)
+    page.wait_for_selector(GRADIO, state="attached")
+
+
+def test_gradio_does_not_wait_for_a_map_that_does_not_come(before_gradio):
+    page = before_gradio(hold="**/*.bin")
+    page.wait_for_selector(GRADIO, state="attached")
+    assert page.locator(EARLY).count() == 0
+    page.let_go()
 
 
 @pytest.mark.parametrize("part", ["Element.prototype.attachShadow", "window.ResizeObserver"])

@@ -136,3 +136,80 @@ def test_an_upload_that_is_gone_gives_way_to_an_example(arrive, tmp_path):
         ready(page)
         assert page.locator("[data-example][aria-pressed=true]").count() == 1
         assert not page.locator("#message .notice").is_visible()
+
+
+def until_empty(page) -> None:
+    page.wait_for_selector("#answer .empty")
+    page.wait_for_function("document.documentElement.dataset.look === 'empty'")
+    page.wait_for_selector("#explorer .vx-note:has-text('Choose a picture')")
+    until_address(page, "example=none")
+    assert not page.locator("#picture img").is_visible()
+    assert page.locator("[data-example][aria-pressed=true]").count() == 0
+
+
+def reload_empty(page) -> None:
+    """Until the server has answered: before it does, every page is empty."""
+    page.evaluate("history.replaceState({ ...history.state, old: true }, '')")
+    page.reload()
+    page.wait_for_function("!history.state.old")
+    until_empty(page)
+
+
+def test_an_empty_page_is_a_step_of_its_own_and_stays_empty(arrive):
+    page = arrive("?example=camel")
+    until_address(page, "tab=explore")
+    choose_example(page, "espresso")
+    until_address(page, "example=espresso")
+    page.click("#picture .remove")
+    until_empty(page)
+    open_tab(page, "learn")
+    until_address(page, "tab=learn")
+    page.go_back()  # a tab of an empty page
+    page.wait_for_selector("#panel-explore")
+    page.click("#link .link")
+    page.wait_for_selector("#link .note:has-text('copied')")
+    copied = page.locator("#link .link").get_attribute("data-address")
+    assert "example=none" in copied and "espresso" not in copied
+    drawn = "() => window.drawn = document.querySelector('#early') !== null"
+    page.add_init_script(f"addEventListener('DOMContentLoaded', {drawn})")
+    reload_empty(page)
+    assert not page.evaluate("window.drawn")  # no first picture before the page is there
+    page.go_back()  # the picture that was taken away
+    until_shown(page, "espresso")
+    ready(page)
+    page.go_forward()
+    until_empty(page)
+    page.go_back()
+    until_shown(page, "espresso")
+    page.go_back()
+    until_shown(page, "camel")
+
+
+def test_an_upload_that_was_taken_away_stays_away(arrive, tmp_path):
+    page = arrive("?model=many")
+    Image.effect_noise((300, 200), 90).convert("RGB").save(tmp_path / "mine.png")
+    after_new_result(page, lambda: upload(page, tmp_path / "mine.png"))
+    page.wait_for_function("history.state?.upload")
+    labels = label_names(page)
+    page.click("#picture .remove")
+    until_empty(page)
+    assert page.evaluate("history.state.upload") is None
+    reload_empty(page)
+    page.go_back()
+    ready(page)
+    page.wait_for_function("document.documentElement.dataset.look === 'done'")
+    assert label_names(page) == labels
+    assert page.locator("[data-example][aria-pressed=true]").count() == 0
+
+
+def test_an_empty_page_has_what_its_model_needs(arrive, visit, site):
+    """The pad of a model of digits, and its examples, also without a picture."""
+    page = visit(f"{site.url}?model=vit-mnist&example=none")
+    page.wait_for_selector("#pad canvas")
+    page.wait_for_selector("#strip [data-example=digit-two]")
+    page.wait_for_selector("#knows .line[data-model=vit-mnist]")
+    until_empty(page)
+    after = "document.querySelector('ol.answer li')"
+    page.click("[data-example=digit-three]")
+    page.wait_for_function(after)
+    until_address(page, "example=digit-three", "model=vit-mnist")

@@ -483,3 +483,6 @@ def test_on_a_phone(arrive):
             "one.getBoundingClientRect().right))"
         )
         assert inner <= PHONE["width"] + 1, step
+        if step != "anatomy":  # nothing is cut off and has to be scrolled to
+            wide = "({ scrollWidth, clientWidth }) => scrollWidth - clientWidth"
+            assert page.locator("#inside .ins-stage").evaluate(wide) <= 1, step

@@ -1,8 +1,20 @@
 """What stands where at every width, and that nothing moves; in Chromium."""
 
+from itertools import pairwise
+
 import pytest
-from support.models import small_classifier
-from support.page import PHONE, WIDE, choose_example, label_names, open_tab
+from support.models import noise, small_classifier
+from support.page import (
+    DEIT,
+    PHONE,
+    WIDE,
+    after_new_result,
+    choose_example,
+    come_to_the_methods,
+    label_names,
+    open_tab,
+    upload,
+)
 
 MIDDLE = {"width": 1000, "height": 900}
 HAND = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
@@ -46,16 +58,32 @@ def test_another_picture_moves_nothing(arrive):
 # Picture and answer stay in view
 
 
-@pytest.mark.parametrize("viewport", [WIDE, MIDDLE], ids=["wide", "middle"])
-def test_picture_and_answer_stay_in_view(arrive, viewport):
-    page = arrive("?tab=trust", viewport=viewport)
-    page.locator("#why .why-changes").scroll_into_view_if_needed()
-    assert page.evaluate("scrollY") > 400
-    for part in ("#picture img", "ol.answer li:first-child"):
+LAPTOPS = [(1440, 900), (1366, 650), (1280, 720), (1000, 900), (1000, 700), (900, 800), (768, 1024)]
+
+
+def assert_in_view(page, *parts: str) -> None:
+    for part in parts:
         place = box(page, part)
-        assert place["y"] >= 0 and place["y"] + place["height"] <= viewport["height"], part
-    tabs = box(page, "#tabs")
-    assert 0 <= tabs["y"] < 60  # and so do the tabs
+        bottom = place["y"] + place["height"]
+        assert place["y"] >= 0 and bottom <= page.viewport_size["height"], (part, place)
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_picture_and_answer_stay_in_view(arrive, language):
+    page = arrive(f"?tab=trust&lang={language}", viewport=WIDE)
+    parts = ["#picture img", *(f"ol.answer li:nth-child({row})" for row in (1, 2, 3))]
+    assert page.evaluate("scrollY") == 0
+    page.wait_for_selector("#picture img")
+    for width, height in LAPTOPS:
+        page.set_viewport_size({"width": width, "height": height})
+        page.evaluate("scrollTo(0, 0)")
+        assert_in_view(page, *parts, "ol.answer li:first-child .bar")
+        assert box(page, "#picture img")["height"] >= 115
+        page.locator("#why .why-changes").scroll_into_view_if_needed()
+        assert page.evaluate("scrollY") > 400
+        assert_in_view(page, *parts)
+        tabs = box(page, "#tabs")
+        assert 0 <= tabs["y"] < 60, (width, height)  # and so do the tabs
 
 
 def test_what_is_too_tall_scrolls_by_itself(arrive):
@@ -90,7 +118,63 @@ def test_the_middle_width_has_no_blank_screen(arrive, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.parametrize(
+    ("viewport", "size"), [(WIDE, (300, 900)), (MIDDLE, (900, 300)), (PHONE, (300, 900))]
+)
+def test_a_native_picture_of_any_shape_fits_in_every_tab(arrive, tmp_path, viewport, size):
+    """Compare is in test_compare.py."""
+    noise().resize(size).save(tmp_path / "mine.png")
+    page = arrive("?fit=native", viewport=viewport)
+    after_new_result(page, lambda: upload(page, tmp_path / "mine.png"))
+    fits = "document.documentElement.scrollWidth <= innerWidth"
+    assert page.evaluate(fits)
+    come_to_the_methods(page)
+    page.locator("#why .why-tiles").scroll_into_view_if_needed()  # they are drawn when seen
+    page.wait_for_selector("#why .why-tile[data-method=contribution] canvas")
+    assert page.evaluate(fits)
+    open_tab(page, "inside")
+    ready = "document.querySelector('#inside .ins')?.dataset.state === 'ready'"
+    for step in range(1, 11):
+        page.click(f"#inside [data-step='{step}']")
+        page.wait_for_function(f"location.hash === '#inside/{step}' && {ready}")
+        assert page.evaluate(fits), step
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_the_header_is_one_row(arrive, language):
+    page = arrive(f"?lang={language}", viewport=WIDE)
+    for width in (768, 900, 1000, 1180, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        parts = [box(page, part) for part in ("#title", "#model", "#language", "#link")]
+        middles = [part["y"] + part["height"] / 2 for part in parts]
+        assert middles == pytest.approx([middles[0]] * 4, abs=3), width
+        for one, next_one in pairwise(parts):
+            assert one["x"] + one["width"] <= next_one["x"], width
+        assert box(page, "#left")["y"] < 110, width
+
+
 # A phone
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("width", [390, 360])
+def test_a_phone_shows_every_tab(arrive, width, language):
+    page = arrive(f"?lang={language}", **HAND | {"viewport": {"width": width, "height": 800}})
+    right = box(page, "#right")
+    for tab in page.locator("#tabs [role=tab]").all():
+        place = tab.bounding_box()
+        assert place["x"] >= right["x"]
+        assert place["x"] + place["width"] <= right["x"] + right["width"]
+        assert place["width"] >= 40  # for a thumb
+    assert page.locator("#tabs [role=tab]").count() == 5
+
+
+@pytest.mark.parametrize("size", [(390, 844), (360, 740), (375, 667)])
+def test_a_phone_shows_picture_and_answer_first(arrive, size):
+    viewport = {"width": size[0], "height": size[1]}
+    page = arrive(viewport=viewport, has_touch=True, is_mobile=True)
+    first = "ol.answer li:first-child"
+    assert_in_view(page, "#picture img", f"{first} .label", f"{first} .bar")
 
 
 def test_the_bar_on_a_phone(arrive):
@@ -129,6 +213,42 @@ def test_a_thumb_scrolls_the_page(arrive):
         swipe(page, place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
         page.wait_for_function("(before) => scrollY < before - 40", arg=before)
     assert "patches painted over" not in page.locator("#why-painted").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("tab", "ready", "part"),
+    [
+        ("inside", "#inside [data-state=ready]", "#inside .ins-stage canvas"),
+        ("compare", "#compare [data-state=ready]", "#compare .cmp-side canvas"),
+        (
+            "learn",
+            "#learn [data-state=ready]:not([aria-busy])",
+            "#learn canvas[title]",
+        ),
+    ],
+)
+def test_a_thumb_scrolls_the_page_in_every_tab(arrive, tab, ready, part):
+    """With a thumb on a picture."""
+    page = arrive(f"?tab={tab}", **HAND)
+    page.wait_for_selector(ready)
+    page.locator(part).first.evaluate("(one) => one.scrollIntoView({ block: 'center' })")
+    before, place = page.evaluate("scrollY"), box(page, part)
+    swipe(page, place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    page.wait_for_function("(before) => scrollY < before - 40", arg=before)
+
+
+def test_a_tap_on_the_wall_brings_the_picture_below_the_bar(arrive):
+    page = arrive(**HAND | {"viewport": {"width": 390, "height": 844}})
+    page.locator("#explorer .vx-tiles").evaluate("(one) => one.scrollIntoView({ block: 'center' })")
+    page.wait_for_selector("#bar button")
+    assert box(page, "#explorer .vx-picture")["y"] < 0
+    wall = box(page, "#explorer .vx-tiles")
+    page.touchscreen.tap(wall["x"] + wall["width"] / 2, wall["y"] + wall["height"] / 2)
+    page.wait_for_function("""() => {
+        const place = (part) => document.querySelector(part).getBoundingClientRect();
+        const picture = place("#explorer .vx-picture"), above = ["#bar button", "#tabs"].map(place);
+        return above.every(({ bottom }) => picture.top >= bottom - 1) && picture.bottom <= innerHeight;
+    }""")
 
 
 def test_a_finger_paints(arrive):
@@ -184,3 +304,37 @@ def test_long_labels_can_be_read(arrive, site):
         label = page.locator("ol.answer li:nth-child(2) .label")
         assert label.evaluate("(node) => node.scrollHeight - node.clientHeight") <= 1
     del site.server.models.kept["long"]
+
+
+# A line is wherever a word's letters stand: a broken word has two.
+BROKEN_WORDS = """() => [...document.querySelectorAll("ol.answer .label")].flatMap((label) => {
+    const broken = [], texts = document.createTreeWalker(label, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+        for (const { 0: word, index } of texts.currentNode.data.matchAll(/[^\\s-]+/g)) {
+            const range = document.createRange();
+            range.setStart(texts.currentNode, index);
+            range.setEnd(texts.currentNode, index + word.length);
+            if (new Set([...range.getClientRects()].map(({ y }) => y)).size > 1) broken.push(word);
+        }
+    }
+    return broken;
+})"""
+
+
+@pytest.mark.parametrize("size", [(1000, 700), (1366, 650)], ids=["middle", "wide"])
+def test_labels_of_imagenet_break_between_words(arrive, site, deit_tiny, size):
+    page = arrive(f"?model={DEIT}", viewport={"width": size[0], "height": size[1]})
+    assert "," in page.locator("ol.answer li:first-child .ask").get_attribute("title")
+    for example in ("shepherd", "koala", "goldfish"):
+        if example != "shepherd":
+            choose_example(page, example)
+        assert page.evaluate(BROKEN_WORDS) == []
+        first = page.locator("ol.answer li:first-child .label")
+        height = first.evaluate("(label) => label.clientHeight")
+        assert height <= 72  # two lines, and one of synonyms
+        rows = page.locator("ol.answer li .ask").all()
+        titles = [row.get_attribute("title").rpartition(":")[0] for row in rows]
+        assert titles == [p.label for p in site.explanation(page).top(10)]  # all of each
+        assert_in_view(
+            page, "#picture img", "ol.answer li:first-child", "ol.answer li:nth-child(3)"
+        )

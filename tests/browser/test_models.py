@@ -14,6 +14,7 @@ from support.page import (
     choose_example,
     choose_model,
     label_names,
+    serious_axe_violations,
     shown_id,
     state,
 )
@@ -73,6 +74,44 @@ def test_line_says_what_the_model_is(arrive, site):
     page.wait_for_selector("#knows .line:has-text('10 things: 0 … 9')")
 
 
+@pytest.mark.parametrize("width", [1440, 1100, 900, 390])
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_line_breaks_where_a_fact_ends(arrive, width, language):
+    page = arrive(f"?lang={language}", viewport={"width": width, "height": 900})
+    facts = page.locator("#knows .line > span")
+    assert facts.count() == 3
+    for fact in facts.all():
+        assert not fact.inner_text().startswith("·")
+        assert fact.evaluate("(fact) => getComputedStyle(fact).whiteSpace") == "nowrap"
+        edge = page.locator("#knows").bounding_box()
+        place = fact.bounding_box()
+        assert place["x"] + place["width"] <= edge["x"] + edge["width"] + 1
+    last, question = facts.last.bounding_box(), facts.last.locator(".gloss").bounding_box()
+    assert last["y"] <= question["y"] + question["height"] / 2 <= last["y"] + last["height"]
+    assert question["x"] > last["x"] + 20  # after a word
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1000, 700), (390, 844)])
+def test_nothing_is_printed_over_the_list_of_labels(arrive, size):
+    page = arrive(viewport={"width": size[0], "height": size[1]})
+    page.click("#knows .all")
+    page.wait_for_selector("#things li")
+    page.locator("#things").scroll_into_view_if_needed()
+    strangers = page.evaluate("""() => {
+        const things = document.querySelector("#things"), place = things.getBoundingClientRect();
+        const seen = [], at = (share, from, to) => from + share * (to - from);
+        for (let down = 0.02; down < 1; down += 0.04)
+            for (let across = 0.02; across < 1; across += 0.08) {
+                const [x, y] = [at(across, place.left, place.right), at(down, place.top, place.bottom)];
+                if (y < 0 || y > innerHeight) seen.push(`out of sight: ${y}`);
+                else if (!things.contains(document.elementFromPoint(x, y)))
+                    seen.push(document.elementFromPoint(x, y).outerHTML.slice(0, 80));
+            }
+        return seen;
+    }""")
+    assert strangers == []
+
+
 def test_line_of_a_model_without_labels(arrive):
     page = arrive("?model=headless")
     page.wait_for_selector("#knows .line:has-text('No labels, for maps only')")
@@ -128,6 +167,24 @@ def test_several_matches_are_offered_and_a_click_elsewhere_changes_nothing(arriv
     page.fill("#model input", "deit tiny")
     after_new_result(page, lambda: page.click(f"#model li:has-text('{DEIT}')"))
     assert page.evaluate(MODEL_SHOWN) == DEIT
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("DeiT-tiny", DEIT),
+        ("deit-small", "deit_small_patch16_224.fb_in1k"),
+        ("ViT-base", "vit_base_patch16_224.augreg2_in21k_ft_in1k"),
+        ("DeiT-III", "deit3_small_patch16_224.fb_in22k_ft_in1k"),
+    ],
+)
+def test_chooser_finds_names_with_a_hyphen(arrive, text, name):
+    page = arrive()
+    page.click("#model input")
+    page.wait_for_selector("#model li")
+    page.route("**/component_server*", lambda route: route.abort())
+    page.fill("#model input", text)  # what is in the list already needs no answer
+    page.wait_for_selector(f"#model li:has-text('{name}')")
 
 
 def test_chooser_with_the_keyboard(arrive):
@@ -228,6 +285,23 @@ def test_offer_is_grey_with_the_reason_while_the_hub_is_away(arrive, toy_hub, mo
     assert page.locator("#knows .reason").inner_text() == ""
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_offer_that_cannot_be_taken_looks_so_and_can_be_read(arrive, toy_hub, scheme):
+    toy_hub.fault = "refuses"
+    page = arrive(color_scheme=scheme)
+    page.wait_for_selector("#knows .offer button:disabled:has-text('Toy')")
+    look = """(off) => {
+        const button = document.querySelector("#knows .offer button");
+        button.disabled = off;
+        const { backgroundColor, borderStyle, color, cursor } = getComputedStyle(button);
+        return { backgroundColor, borderStyle, color, cursor };
+    }"""
+    on, off = page.evaluate(look, False), page.evaluate(look, True)
+    assert all(on[part] != off[part] for part in on)
+    page.locator("#knows .offer").scroll_into_view_if_needed()
+    assert [rule for rule, _ in serious_axe_violations(page) if rule == "color-contrast"] == []
+
+
 def test_offer_stays_when_its_line_is_drawn_once_more(arrive, toy_hub):
     """Gradio does so when a value arrives, at times after everything has been filled in."""
     page = arrive()
@@ -300,14 +374,57 @@ def test_a_hub_that_fails_is_told_once_and_in_one_place(arrive, toy_hub, monkeyp
     words = page.locator(NEWS).inner_text()
     assert (
         words
-        == f"{TOY} could not be downloaded: the model hub cannot be reached. Still using {MODEL}."
+        == f"{TOY} could not be downloaded: the model hub cannot be reached. Still using {before}."
     )
     assert title(page) == before and page.locator("[data-testid=toast-body]").count() == 0
     assert page.locator("#message .message").count() == 0
-    choose_example(page, "camel")  # another picture does not take it away
-    page.wait_for_selector("#knows .news.failed")
-    after_new_result(page, lambda: choose_model(page, "digits"))  # another model does
+    assert page.locator("#knows .offer").is_visible()  # it may work the next time
+    choose_example(page, "camel")  # life goes on
     assert page.locator(NEWS).count() == 0
+
+
+def mistype(page, name: str = "deit_tiny_patch16_224.fb_in1") -> None:
+    page.fill("#model input", name)
+    page.wait_for_selector("#model p:has-text('is called that')")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#knows .news.failed")
+
+
+@pytest.mark.parametrize("name", ["deit_tiny_patch16_224.fb_in2k", "resnet50"])
+def test_a_wrong_name_brings_models_that_can_be_had(arrive, deit_tiny, name):
+    page = arrive()
+    before = title(page)
+    mistype(page, name)
+    words = page.locator(NEWS).inner_text()
+    assert name in words and words.endswith(f"Still using {before}.")
+    assert "python" not in words and "vit-photos" not in words
+    assert page.locator("#knows .offer").is_visible()
+    page.click("#language [data-language=ko]")
+    page.wait_for_selector("#knows .instead:has-text('대신 쓸 수 있는 모델')")
+    assert "python" not in page.locator(NEWS).inner_text()
+    page.click("#language [data-language=en]")
+    page.wait_for_selector("#knows .instead:has-text('Use instead:')")
+    offered = page.locator("#knows .instead button:has-text('ImageNet · DeiT tiny')").first
+    after_new_result(page, offered.click)
+    assert page.evaluate(MODEL_SHOWN) == DEIT and title(page).startswith("ImageNet · DeiT tiny")
+    assert page.locator(NEWS).count() == 0
+
+
+def test_a_wrong_name_is_forgotten_with_the_next_step(arrive):
+    page = arrive()
+    steps = {
+        "picture": lambda: page.click("[data-example=camel]"),
+        "fit": lambda: page.click("#fit label:has-text('Pad')"),
+        "model": lambda: choose_model(page, "digits"),
+    }
+    for step in steps.values():
+        mistype(page, "vit_nonsense")
+        after_new_result(page, step)
+        page.wait_for_selector(NEWS, state="detached")
+    mistype(page, "vit_nonsense")
+    page.click("#knows .news .close")
+    assert page.locator(NEWS).count() == 0
+    mistype(page, "vit_nonsense")  # and it is said as often as it is asked
 
 
 def test_news_moves_nothing_where_no_offer_stood(arrive, monkeypatch, deit_tiny, shared):
@@ -322,10 +439,12 @@ def test_news_moves_nothing_where_no_offer_stood(arrive, monkeypatch, deit_tiny,
     page.keyboard.press("Enter")
     page.wait_for_selector("#knows .news.failed")
     assert page.evaluate(place) == at
-    parts = ("#strip button >> nth=0", "#knows .news", "#fit")
-    strip, news, fit = (page.locator(part).bounding_box() for part in parts)
-    assert strip["y"] + strip["height"] <= news["y"]  # and it covers only the line
-    assert news["y"] + news["height"] <= fit["y"]
+    news = page.locator("#knows .news").bounding_box()  # it can be seen, whatever has been scrolled
+    assert news["y"] > 0 and news["y"] + news["height"] <= page.viewport_size["height"]
+    left = page.locator("#left").bounding_box()  # and it lies over the left column
+    assert news["x"] >= left["x"] and news["x"] + news["width"] <= left["x"] + left["width"]
+    first = page.locator("ol.answer li:nth-child(3)").bounding_box()  # below the first answers
+    assert first["y"] + first["height"] <= news["y"]
 
 
 def test_link_to_a_model_that_cannot_be_had(arrive, monkeypatch):
@@ -333,7 +452,7 @@ def test_link_to_a_model_that_cannot_be_had(arrive, monkeypatch):
     page = arrive("?model=vit_tiny_patch16_384.augreg_in21k_ft_in1k&example=camel&map=attention")
     page.wait_for_selector(f"{NEWS}:has-text('could not be downloaded')")
     page.wait_for_selector("#status .wrap.hide", state="attached")  # and nothing else is on its way
-    assert f"Still using {MODEL}." in page.locator(NEWS).inner_text()
+    assert f"Still using {title(page)}." in page.locator(NEWS).inner_text()
     assert page.evaluate(MODEL_SHOWN) == MODEL and len(label_names(page)) == 10
     page.click("#language [data-language=ko]")  # in the visitor's language, whenever he changes it
     page.wait_for_selector(f"{NEWS}:has-text('다운로드하지 못했습니다')")

@@ -33,7 +33,7 @@ def test_first_screen_is_alive(arrive):
     ]
     assert shares == sorted(shares, reverse=True)
     assert 0 < sum(shares) <= 100.5  # ten of more labels
-    assert page.locator("#picture img").is_visible()
+    page.wait_for_selector("#picture img")  # visible
 
 
 def test_each_fit_shows_the_whole_picture(arrive):
@@ -126,6 +126,7 @@ def test_korean_from_the_browser_and_by_hand(arrive):
     assert shown_id(page) == before  # another language is not another look
     page.reload()  # and the choice is remembered
     page.wait_for_selector("#title p:has-text('See how')")
+    page.wait_for_function("document.documentElement.dataset.look === 'done'")
 
 
 def test_korean_labels_first_english_beside_them_and_both_are_found(arrive):

@@ -3,8 +3,16 @@
 import threading
 
 import pytest
+from PIL import Image
 from support.app import App
-from support.page import SECONDS, choose_example, shown_id
+from support.page import (
+    SECONDS,
+    choose_example,
+    come_to_the_methods,
+    open_tab,
+    shown_id,
+    upload,
+)
 
 LOOK = "document.documentElement.dataset.look"
 OLD = ("#answer", "#panel-explore")
@@ -42,6 +50,9 @@ def test_what_is_old_is_seen_to_be_old(arrive, held):
     assert page.locator("#stage").get_attribute("aria-busy") == "true"
     assert not page.locator("#picture .frame").is_visible()
     assert shown_id(page) == before
+    open_tab(page, "learn")  # where that picture plays no part
+    assert opacity(page, "#panel-learn") == 1
+    open_tab(page, "explore")
     held.set()
     page.wait_for_function(f"{LOOK} === 'done'")
     for part in OLD:
@@ -108,7 +119,7 @@ def test_a_server_that_has_stopped_is_said_in_a_sentence(tmp_path, browser):
     page.wait_for_selector(f"#things p:has-text('{lost}')")
     page.keyboard.press("Escape")
     page.click("ol.answer li:nth-child(2) .ask")  # a short question
-    page.wait_for_selector("#explorer .vx-say:has-text('The server did not answer')")
+    page.wait_for_selector(f"#explorer .vx-say:has-text('{lost}')")
     page.click("[data-example=camel]")
     page.wait_for_selector("#message .notice:has-text('The server does not answer')")
     assert page.locator("[data-testid=toast-body]:visible").count() == 0
@@ -116,3 +127,76 @@ def test_a_server_that_has_stopped_is_said_in_a_sentence(tmp_path, browser):
     page.click("#language [data-language=en]")
     assert page.locator("#message .notice").is_visible()  # until it answers again
     page.close()
+
+
+def learn(page) -> None:
+    open_tab(page, "learn")
+    page.wait_for_selector("#learn [data-digit]")
+    page.wait_for_selector("#learn [data-state=ready]:not([aria-busy])")
+
+
+def compare(page) -> None:
+    open_tab(page, "compare")
+    page.wait_for_selector("#compare .cmp[data-state=ready]")
+
+
+def inside(page) -> None:
+    open_tab(page, "inside")
+    page.wait_for_selector("#inside [data-state=ready]")
+
+
+def long_check(page) -> None:
+    come_to_the_methods(page)
+    page.click("#why button:has-text('Check thoroughly')")
+    page.wait_for_selector("#why [data-job=trust][data-state=running]")
+
+
+JOB = "#why [data-job=trust][data-state=failed]"
+CHECK = "#why button:has-text('Check all seven')"
+LOST = {  # what was open when the server stopped, what is clicked then, and where it is said
+    "compare": (
+        compare,
+        "#compare .cmp-examples button:nth-child(5)",
+        "#compare [data-state=failed] .cmp-status",
+    ),
+    "check": (come_to_the_methods, CHECK, JOB),
+    "head": (come_to_the_methods, "#why [data-at='1,0']", "#why .why-said"),
+    "learn": (learn, "#learn [data-digit=digit-five]", "#learn .learn-note"),
+    "inside": (inside, "#inside .ins-go.next", "#inside .ins-trouble"),
+    "take": (None, "#take [data-kind=npz]", "#take .note"),
+    "running": (long_check, None, JOB),  # last: it ends by itself
+}
+
+
+def test_every_tab_says_that_the_server_has_stopped(tmp_path, browser):
+    """In the page's one sentence about it; and nothing waits for ever, also when asked again. One server,
+    and a page for each case: a start takes longer than the rest."""
+    app, pages, lost = App(tmp_path), {}, "The server does not answer"
+    try:
+        for case in ("picture", *LOST):
+            page = pages[case] = browser.new_page()
+            page.set_default_timeout(SECONDS * 1000)
+            page.goto(app.url)
+            page.wait_for_selector("ol.answer li:nth-child(2)")
+            page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
+            before, *_ = LOST.get(case, [None])
+            if before:
+                before(page)
+    finally:
+        app.stop()
+    for case, (_, click, said) in LOST.items():
+        page = pages[case]
+        if click:
+            page.click(click)
+        page.wait_for_selector(f"{said}:has-text('{lost}')")
+        if case in ("compare", "check"):  # Gradio knows by now, and sends nothing
+            page.click(click)
+            page.wait_for_selector(f"{said}:has-text('{lost}')")
+        assert page.locator("[aria-busy=true]:visible").count() == 0, case
+    page = pages["picture"]
+    Image.new("RGB", (30, 20)).save(tmp_path / "mine.png")
+    upload(page, tmp_path / "mine.png")
+    page.wait_for_selector(f"#message .notice:has-text('{lost}')")
+    page.wait_for_function(f"{LOOK} === 'done'")
+    for page in pages.values():
+        page.close()

@@ -3,6 +3,8 @@
 import json
 import shlex
 import zipfile
+from base64 import b64decode
+from io import BytesIO
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -146,6 +148,18 @@ def test_png_is_named_after_the_view(arrive):
         page.click("#explorer button:has-text('PNG')")
     name = waiting.value.suggested_filename
     assert name == f"{MODEL}-head_rollout-special-layer3-head-2-pad.png"
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_the_legend_of_a_png_is_whole(arrive, language):
+    """Also where the numbers have a sign and their note is long: nothing is drawn on the rim."""
+    view = "map=head_rollout&part=special&layer=5&head=2&query=5,6"
+    page = arrive(f"?example=shepherd&lang={language}&{view}")
+    url = page.evaluate(f"{EXPLORER}.explorer.sheet().toDataURL()")
+    sheet = np.asarray(Image.open(BytesIO(b64decode(url.split(",")[1]))).convert("L"))
+    below = sheet[32 + 896 + 10 :]
+    assert (below[:, -24:] == 255).all() and (below[-24:] == 255).all()
+    assert (below < 128).sum() > 1000
 
 
 def test_copied_python_names_the_file_and_runs(arrive, tmp_path, monkeypatch):

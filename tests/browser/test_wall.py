@@ -8,6 +8,7 @@ from support.explorer import BIG, ROOT, look, pixels, state, swipe
 from support.page import EXPLORER, choose_example, next_frames
 
 from vit_demo import attention
+from vit_demo.ui.texts import EXPLORER_TEXTS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -167,9 +168,11 @@ def test_names_facts_and_keys(open_page, big):
     A = big.layer_attention(11)
     distance = float(attention.attention_distance(A, big.grid, (16, 16), 1)[0])
     bits = entropies(views(big)["whole"])[11, 0]
+    stays = 100 * float(big.head_rollouts(tokens=True)[0, 0])
+    assert 0.01 <= stays < 1  # three digits
     assert page.evaluate(f"{ROOT}.dataset.name") == (
         f"Layer 12, head 1 · attention distance {distance:.0f} px · "
-        f"entropy of this map {bits:.1f} bits"
+        f"entropy of this map {bits:.1f} bits · {stays:.3f} % on the class token"
     )
     page.mouse.click(*tile(page))
     page.locator(".vx-tiles").focus()
@@ -199,6 +202,42 @@ def test_by_focus_sorts_by_the_map_that_is_shown(open_page, big):
     assert len(firsts) > 1  # each view has an order of its own
 
 
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_by_focus_says_what_its_order_is_and_which_tile_is_which(open_page, language):
+    words, name = EXPLORER_TEXTS[language], "big" if language == "en" else "korean"
+    page = open_page(name)
+    assert words["wall_hint"] in page.locator(".vx-name").inner_text()
+    left = np.s_[100:400, 24:40]  # of several tiles, below the frame of a row
+    white = (pixels(page, ".vx-tiles")[left] == 255).all(axis=-1).sum()
+    page.locator("[value=focus]").check()
+    next_frames(page)
+    said = page.locator(".vx-name").inner_text()
+    assert words["wall_hint"] not in said
+    assert words["wall_hint_focus"] in said and words["wall_hint_numbers"] in said
+    marked = (pixels(page, ".vx-tiles")[left] == 255).all(axis=-1).sum()
+    assert marked > white + 300  # numbers on white
+
+
+def test_a_head_that_looks_at_no_patch_is_hatched_and_says_where_it_looks(arrive, site):
+    page = arrive("?example=shepherd&map=attention&wall=attention&layer=0&head=0")
+    page.wait_for_selector("#explorer [data-wall]", state="attached")
+    e = site.explanation(page)
+    shares = torch.stack([e.attention(layer, tokens=True)[:, 0] for layer in range(e.layers)])
+    assert shares[0, 0] > 0.9 > shares[0, 1]
+    name = f"{EXPLORER}.dataset.name"
+    page.wait_for_function(f"{name}.endsWith('· {100 * shares[0, 0]:.1f} % on the class token')")
+    next_frames(page)
+    wall = pixels(page, "#explorer .vx-tiles")
+    line = np.array((0x8A, 0x92, 0x9C))
+    near = np.abs(wall.astype(int) - line).max(axis=-1) < 24  # lines aslant are blurred
+    middles = np.argwhere(near).mean(axis=0) / wall.shape[:2]
+    assert near.sum() > 100 and middles[0] > 0.8 and middles[1] < 0.3  # below, on the left
+    page.evaluate(f"{EXPLORER}.explorer.set({{ map: 'rollout', head: 'mean' }})")
+    next_frames(page)
+    hatched = EXPLORER_TEXTS["en"]["wall_hint_hatched"]
+    assert hatched in page.locator("#explorer .vx-name").inner_text()
+
+
 def test_a_tap_brings_the_picture_into_view(open_page):
     page = open_page("big", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     wall = page.locator(".vx-tiles")
@@ -224,6 +263,35 @@ def test_a_thumb_scrolls_the_page(open_page, part):
     swipe(page, box["x"] + box["width"] / 2, middle, 150 if before > 150 else -150)
     page.wait_for_function(f"scrollY !== {before}")
     assert state(page) == chosen  # nothing was tapped
+
+
+def test_a_slider_knows_where_a_thumb_goes(open_page):
+    """Up or down scrolls the page, and the layer stays; a tap or a thumb that goes sideways means it."""
+    page = open_page("big", viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    slider = page.locator(".vx-layer input")
+    layer = f"JSON.parse({ROOT}.dataset.state).layer"
+    slider.evaluate("(node) => node.scrollIntoView({ block: 'center' })")
+    before, box = page.evaluate("scrollY"), slider.bounding_box()
+    swipe(page, box["x"] + box["width"] / 4, box["y"] + box["height"] / 2, -150)
+    page.wait_for_function(f"scrollY > {before + 50}")
+    next_frames(page)
+    assert page.evaluate(layer) == int(slider.input_value()) == 11
+    box = slider.bounding_box()
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.touchscreen.tap(*middle)
+    page.wait_for_function(f"{layer} > 3 && {layer} < 8")
+    across(page, *middle, -box["width"] / 2)
+    page.wait_for_function(f"{layer} < 2")
+
+
+def across(page, x: float, y: float, way: float) -> None:
+    """A thumb that moves to the side."""
+    devtools = page.context.new_cdp_session(page)
+    places = [{"x": x + way * step / 10, "y": y} for step in range(11)]
+    kinds = ["touchStart"] + ["touchMove"] * 10
+    for kind, place in zip(kinds, places, strict=True):
+        devtools.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [place]})
+    devtools.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
 def test_the_view_it_opened_in_stays_with_the_next_picture(arrive):

@@ -8,10 +8,12 @@ import sys
 import threading
 
 import pytest
+import torch
 from support.commands import run
-from support.models import noise
+from support.models import noise, small_classifier
 from support.paths import ROOT
 
+from vit_demo.checkpoints import save_checkpoint
 from vit_demo.files import locked
 
 
@@ -80,6 +82,28 @@ def test_out_without_room(commands, name, tmp_path):
     assert "disk is full; make room" in last and "Traceback" not in done.stderr, done.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_out_that_is_read_only(commands, name, tmp_path):
+    """A folder of somebody else's, and one below it that is not there yet."""
+    mine = tmp_path / "read-only"
+    mine.mkdir()
+    mine.chmod(0o555)
+    # Root may write everywhere; without these capabilities root is as bound as everybody else.
+    bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
+    command = [*(bound if os.geteuid() == 0 else []), sys.executable, "-m", "vit_demo"]
+    for out in (mine, mine / "new"):
+        done = subprocess.run(
+            [*command, *map(str, commands[name]), "--out", out],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2, done.stderr
+        last = done.stderr.strip().splitlines()[-1]
+        assert "may not be written to; choose a folder that you may change." in last, done.stderr
+        assert "Traceback" not in done.stderr
+    assert list(mine.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["explain a folder", "faithfulness", "train"])
 def test_out_where_another_run_is_at_work(capsys, commands, name, tmp_path):
     out = tmp_path / "out"
@@ -125,6 +149,45 @@ def test_labels_that_are_no_file(capsys, commands, what, tmp_path):
     thread.start()
     thread.join(60)
     assert found and "file" in found[0]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_control_characters_do_not_reach_the_terminal(capsys, model, tmp_path, options):
+    """Labels and names of files come from anywhere."""
+    title = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\b"
+    labels = tmp_path / "labels.txt"
+    labels.write_text("".join(f"{title}label {i}\n" for i in range(5)), encoding="utf-8")
+    good, bad = tmp_path / f"{title}good.png", tmp_path / f"{title}bad.png"
+    noise().save(good)
+    bad.write_text("no picture")
+    code, said, warned = run(
+        capsys, "classify", good, bad, "--model", model, "--labels", labels, *options
+    )
+    assert code == 2 and "label 0" in said and "good.png" in said and "bad.png" in warned
+    for text in (said, warned):
+        assert all(c == "\n" or c.isprintable() for c in text), text
+    code, said, warned = run(
+        capsys, "explain", bad, "--model", model, "--labels", labels, "--out", tmp_path / "out"
+    )
+    assert code == 2 and "bad.png" in warned
+    assert all(c == "\n" or c.isprintable() for c in said + warned)
+
+
+@pytest.mark.parametrize("command", ["classify", "explain"])
+def test_an_answer_that_is_no_number(capsys, command, tmp_path):
+    """Finite weights, as a training that diverged leaves them; one picture."""
+    classifier = small_classifier()
+    with torch.no_grad():
+        classifier.model.head.weight.fill_(3e38)
+    model, picture = tmp_path / "diverged.safetensors", tmp_path / "0.png"
+    save_checkpoint(model, classifier.model, classifier.labels, classifier.preprocess)
+    noise().save(picture)
+    with pytest.raises(ValueError, match=r"its answer is none \(NaN\).*Use another checkpoint\."):
+        getattr(classifier, command)(picture)
+    out = ["--out", tmp_path / "out"] if command == "explain" else []
+    said = refused(capsys, command, picture, "--model", model, *out)
+    assert "its answer is none (NaN)" in said and "Use another checkpoint." in said
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
 def test_names_that_are_not_utf_8(capsys, model, tmp_path):

@@ -172,8 +172,10 @@ test("a value is read in its unit, with its sign where the map has both", () => 
 test("a finding leaves nothing of what was set before, but the looks", () => {
   const state = findingState({ name: "x", example: "y", settings: { map: "attention", layer: 2 } });
   assert.deepEqual([state.map, state.layer, state.query, state.discard], ["attention", 2, null, 0]);
-  for (const looks of ["colours", "opacity", "picture", "wall"])
-    assert.ok(!(looks in state), looks);
+  for (const looks of ["colours", "opacity", "picture"]) assert.ok(!(looks in state), looks);
+  assert.equal(state.wall, "attention"); // its tile is framed there
+  const settings = { map: classMap, label: 1 };
+  assert.ok(!("wall" in findingState({ name: "x", example: "y", settings }))); // which has no such tiles
 });
 
 test("the Python call has the library's names and arguments", () => {

@@ -66,11 +66,15 @@ class App:
         found = json.loads(found)
         return event, found["error"] if event == "error" else found
 
-    def event(self, number: int, data: list) -> dict:
+    def event(self, number: int, data: list, event_data: object = None) -> dict:
         """What the page itself does: an event by its number, whether it has a name or not."""
         session = os.urandom(6).hex()
         body = {"data": data, "fn_index": number, "session_hash": session, "trigger_id": None}
-        answer = self.client.post(f"{self.url}/gradio_api/queue/join", json=body)
+        body["event_data"] = event_data
+        head = {"content-type": "application/json"}
+        answer = self.client.post(
+            f"{self.url}/gradio_api/queue/join", content=json.dumps(body), headers=head
+        )
         if answer.status_code != 200:
             return {"success": False, "output": answer.json()}
         text = self.get(f"/gradio_api/queue/data?session_hash={session}").text

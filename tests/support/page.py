@@ -1,6 +1,7 @@
 """The page, served in this process, and what several browser tests do on it."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -66,7 +67,9 @@ def shown_id(page) -> str:
 
 
 def label_names(page) -> list[str]:
-    return [text.split("\n")[0] for text in page.locator("ol.answer .label").all_inner_texts()]
+    """Without what else they are called."""
+    texts = page.locator("ol.answer .label").all_inner_texts()
+    return [re.split(r"\n|, ", text)[0] for text in texts]
 
 
 def label_indices(page) -> list[int]:

@@ -75,7 +75,8 @@ def test_pictures_are_squeezed_as_in_the_papers_code_unless_asked_otherwise(fold
     """No part is cut away: the published numbers are for the whole picture in a square."""
     classifier, path = small_classifier(), folder / "0.png"
     seen = []
-    classifier.model.register_forward_pre_hook(lambda module, args: seen.append(args[0][0]))
+    look = classifier.model.patch_embed.register_forward_pre_hook
+    look(lambda module, args: seen.append(args[0][0]))
     perturbation.test_picture(classifier, path, None, ["rollout"], 18)
     perturbation.test_picture(classifier, path, None, ["rollout"], 18, "crop")
     with Image.open(path) as picture:

@@ -49,6 +49,28 @@ def test_only_intended_files_can_be_fetched(app, uploaded):
                 assert "Traceback" not in answer.text
 
 
+def test_a_part_of_a_file_or_all_of_it(app, uploaded):
+    """One plain range is answered; all others are ignored, as HTTP allows."""
+    for path in (f"/gradio_api/file={uploaded['path']}", "/static/img/logo.svg"):
+        whole = app.get(path).content
+
+        def part(wanted: str, path: str = path) -> httpx.Response:
+            return app.client.get(app.url + path, headers={"Range": wanted})
+
+        for wanted, bounds in (
+            ("bytes=0-0", (0, 1)),
+            ("bytes=2-9", (2, 10)),
+            ("bytes=5-", (5, None)),
+        ):
+            found = part(wanted)
+            assert (found.status_code, found.content) == (206, whole[slice(*bounds)]), wanted
+        assert part(f"bytes={len(whole)}-").status_code == 416
+        for wanted in ("bytes=0-0,2-3", "bytes=--1", "bytes=5-2", "bytes=a-b", "lines=1-2", "bytes=",
+                       "bytes=-", "bytes=1-2-3", "bytes=" + "9" * 5_000 + "-"):  # fmt: skip
+            found = part(wanted)
+            assert (found.status_code, found.content) == (200, whole), wanted
+
+
 @pytest.fixture(scope="module")
 def stranger():
     """Another host, on this machine; `stranger.hits` is who came."""

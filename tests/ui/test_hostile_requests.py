@@ -11,7 +11,14 @@ from support import corpus
 from support.app import INSIDE, MARK, sentence
 from support.paths import ROOT
 
+from vit_demo.ui.inside import PARTS
+
 FOR_EVERYBODY = ("find_models", "imagenet_offer", "load_model", "training_history")
+
+PYTHONS_WORDS = re.compile(
+    r"invalid literal|object|set_int_max|unpack|convert|Overflow|subscriptable|attribute|argument"
+    r"|not supported between|out of range|int\(\)"
+)
 
 # Pictures
 
@@ -111,6 +118,14 @@ def test_arguments_that_make_no_sense(app, uploaded):
         shares = f"null, null, {number}, {number}, null"
         event, found = app.call("explain", f'{{"data": {start}, {shares}]}}')
         assert event in ("error", "refused") and sentence(found), (number, found)
+    log = len(app.log.read_text())
+    for top in (10**400, 10**30, 1e300):
+        event, found = app.call("classify", [uploaded, "vit-mnist", "crop", top])
+        assert event == "complete" or (sentence(found) and not PYTHONS_WORDS.search(found)), found
+    digits = f'{{"data": {start}, {"9" * 5_000}]}}'  # more than Python reads
+    event, found = app.call("classify", digits)
+    assert event == "refused" and not PYTHONS_WORDS.search(found), found
+    assert "Traceback" not in app.log.read_text()[log:]
     for body in ("", "{", "[]", "null", '{"data": 5}', '{"data": ' + "[" * 50_000):
         event, found = app.call("classify", body)
         assert event == "refused" and not INSIDE.search(found), (body[:20], found)
@@ -168,6 +183,21 @@ def test_a_model_that_cannot_be_had_leaves_the_page_on_its_own(app):
         assert news["failed"] and all(map(sentence, news["says"].values())), found
 
 
+def test_every_event_answers_nonsense_with_a_sentence(app):
+    """Also those that only the browser does, and those that read what is said about the event."""
+    said, answered = len(app.log.read_text()), 0
+    odd = [{"a": 1}, [1], "abc", 5, None, True]
+    for event in app.get("/config").json()["dependencies"]:
+        for value in odd:
+            for data in ([], [value] * len(event["inputs"])):
+                found = app.event(event["id"], data, value)
+                asked = (event["id"], data, value, found)
+                assert found["success"] or sentence(found["output"].get("error")), asked
+                answered += 1
+    assert answered > 100
+    assert "Traceback" not in app.log.read_text()[said:]
+
+
 def test_server_functions_answer_nonsense_with_a_sentence(app):
     config, asked = app.get("/config").json(), 0
     for part in config["components"]:
@@ -212,8 +242,20 @@ def test_server_functions_about_a_real_picture(app, uploaded):
         {"kind": "webp", "state": {"map": "attention", "head": 99}},
         {"kind": "html", "language": "../../x", "state": {"a": "</script><script>"}},
         {"kind": "npz", "state": {"query": [1e999, "x"]}}, {"kind": "npz", "state": 5},
+        {"layer": 1e999}, {"layer": "x"}, {"layer": [1]}, {"layer": 10**30}, {"layer": 1.5},
+        {"layer": 10**400}, {"fusion": [1]}, {"query": [10**400, 0]}, {"query": 5}, {"query": [1, 2, 3]},
+        {"labels": 5}, {"labels": {"a": 1}}, {"labels": ["x"]}, {"labels": [10**30]}, {"labels": [None]},
+        {"labels": [10**400]}, {"label": 10**400}, {"label": 1e999}, {"label": {"a": 1}},
+        {"heads": [[1e999, 0]]}, {"heads": [5]}, {"heads": ["ab"]}, {"layers": ["x"]}, {"layers": 5},
+        {"layers": [1e999]}, {"patches": [["a", "b"]]}, {"patches": [[10**30, 0]]}, {"patches": {"a": 1}},
+        {"fill": 5, "heads": [[0, 0]]}, {"kind": 5}, {"kind": {"a": 1}}, {"kind": "npz", "state": "abc"},
+        {"kind": "html", "state": [1]}, {"kind": "npz", "state": {"label": [1]}}, {"language": {"a": 1}},
+        {"kind": "npz", "state": {"layer": 10**400}}, {"part": 5}, {"part": ["pixels"]},
+        *({"part": part, "query": query, "layer": layer, "head": layer, "label": layer,
+           "channel": layer, "example": layer} for part in PARTS
+          for query, layer in (([1e999, 1], 0), ("ab", "x"), (None, 1e999), (None, [1]), (None, 10**30))),
     ]  # fmt: skip
-    answered = 0
+    answered, log = 0, len(app.log.read_text())
     for part in config["components"]:
         for name in part["props"].get("server_fns") or ():
             for data in odd:
@@ -225,9 +267,37 @@ def test_server_functions_about_a_real_picture(app, uploaded):
                 if "error" in found:
                     text = found["error"]
                     assert isinstance(text, str) and len(text) < 1000 and not INSIDE.search(text)
+                    assert not PYTHONS_WORDS.search(text), (name, data, text)
                 answered += "error" not in found
     assert answered  # those that leave out what does not concern them
     assert app.process.poll() is None
+    assert "Traceback" not in app.log.read_text()[log:]
+
+
+def test_long_questions_about_a_real_picture(app, uploaded):
+    """As above, for the events that say how far they are."""
+    done, log = look(app, uploaded), len(app.log.read_text())
+    id = re.search(r'"id": "([\w-]{20,})"', json.dumps(done))[1]
+    odd = [{"kind": "trust", "label": 1e999}, {"kind": "trust", "state": "abc"}, {"kind": ["wall"]}]
+    odd += [{"kind": "trust", "state": {"layer": "x"}}, {"kind": "trust", "remove": [1]}]
+    odd += [{"kind": "random", "method": [1]}, {"kind": "wall", "label": {"a": 1}}, {"model": [1]}]
+    odd += [{"example": {"a": 1}}, {"file": ["x"]}, {"model": "x" * 100_000, "language": [1]}]
+    config = app.get("/config").json()
+    names = {part["id"]: part["props"].get("elem_id") for part in config["components"]}
+    events = [
+        event["id"]
+        for event in config["dependencies"]
+        if any(names.get(i) in ("why", "compare") and on == "submit" for i, on in event["targets"])
+    ]
+    assert len(events) == 2
+    for event in events:
+        for request in odd:
+            found = app.event(event, [], {"id": id, "run": 1} | request)
+            errors = re.findall(r'"error": (null|"[^"]*")', json.dumps(found))
+            assert errors or found["success"], (request, found)
+            assert "null" not in errors, (request, found)
+            assert not any(PYTHONS_WORDS.search(error) for error in errors), (request, errors)
+    assert "Traceback" not in app.log.read_text()[log:]
 
 
 def test_the_app_still_answers(app, uploaded):

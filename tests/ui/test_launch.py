@@ -103,6 +103,13 @@ def test_bad_arguments_end_in_one_line(arguments, words):
     assert words in text.splitlines()[-1] and "Traceback" not in text
 
 
+def test_a_bad_environment_ends_in_one_line():
+    process = start(VIT_DEMO_KEEP_MINUTES="abc")
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 2
+    assert "VIT_DEMO_KEEP_MINUTES is 'abc'; set it to" in text.splitlines()[-1]
+
+
 @pytest.mark.parametrize("by", ["flag", "environment"])
 def test_a_port_asked_for_is_not_exchanged(by):
     with socket.socket() as taken:

@@ -17,6 +17,7 @@ from vit_demo.checkpoints.timm_models import supported_timm
 from vit_demo.checkpoints.weights import CheckpointError
 from vit_demo.explain import Classifier
 from vit_demo.ui import store
+from vit_demo.ui.models import find_models
 from vit_demo.ui.store import Models, Server, size_of
 
 
@@ -192,3 +193,30 @@ def test_a_model_that_is_too_large_is_not_downloaded(monkeypatch, tmp_path):
             assert not hub.gets
     finally:
         server.close()
+
+
+# The chooser
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("DeiT-tiny", "deit_tiny_patch16_224.fb_in1k"),
+        ("deit small", "deit_small_patch16_224.fb_in1k"),
+        ("ViT-base", "vit_base_patch16_224.augreg2_in21k_ft_in1k"),
+        ("DeiT-III", "deit3_small_patch16_224.fb_in22k_ft_in1k"),
+        ("vit-tiny-384", "vit_tiny_patch16_384.augreg_in21k_ft_in1k"),
+        ("dinov2-small", "vit_small_patch14_dinov2.lvd142m"),
+        ("vit photos", "vit-photos"),
+        ("vit-photos", "vit-photos"),
+        ("vit_tiny_patch16_224", "vit_tiny_patch16_224.augreg_in21k_ft_in1k"),
+    ],
+)
+def test_a_model_is_found_with_hyphens_and_without(text, name):
+    found = find_models(Server(), text, "en")["models"]
+    assert name in [row["name"] for row in found]
+
+
+def test_a_part_of_a_timm_name_finds_no_other():
+    found = find_models(Server(), "deit_tiny_patch16_224.f", "en")["models"]
+    assert [row["name"] for row in found] == ["deit_tiny_patch16_224.fb_in1k"]

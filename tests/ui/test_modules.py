@@ -96,6 +96,14 @@ def test_the_page_of_a_link_has_only_the_script(query):
     assert answer.text == f"<head>{preload_link()}</head><gradio-app></gradio-app>"
 
 
+def test_gradios_script_waits_for_the_first_map_where_there_is_one():
+    script = '<script type="module" crossorigin src="./assets/index-1.js"></script>'
+    page = page_with_parts(f"<head>{script}</head><gradio-app></gradio-app>")
+    waiting = '<link rel="modulepreload" crossorigin data-gradio href="./assets/index-1.js">'
+    assert page.get("/").text == f"<head>[head]{waiting}</head>[body]<gradio-app></gradio-app>"
+    assert script in page.get("/?example=camel").text
+
+
 def test_other_pages_stay_as_they_are():
     """So does one that a later Gradio may have."""
     html = "<head></head><gradio-app></gradio-app>"
@@ -112,4 +120,4 @@ def test_the_parts_are_whole():
     assert given["first"] == first and sorted(given["sketches"]) == ["en", "ko"]
     assert all(sketch.count("<slot>") == 1 for sketch in given["sketches"].values())
     setup, end = json.JSONDecoder().raw_decode(body, end + len(", "))
-    assert "glossary" in setup and body[end:].startswith("));")
+    assert "glossary" in setup and body[end:].startswith("))\n")

@@ -1,10 +1,13 @@
 """The server as a process: what it refuses to take in, and what it leaves behind."""
 
+import asyncio
 import http.client
 import json
 import os
+import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -15,11 +18,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from support.patience import wait_until
+from support.patience import call_with_patience, wait_until
 from support.ports import free_port
 
 from benchmarks.visitors import ROOT, SETTINGS, Refused, Server, Visitor, noise
 from vit_demo.ui import folder as folder_module
+from vit_demo.ui import limits
 from vit_demo.ui.folder import Folder, remove_old
 
 MEGABYTE = 2**20
@@ -107,6 +111,65 @@ def multipart(files: int, size: int) -> bytes:
     return b"".join(head % i + bytes(size) + b"\r\n" for i in range(files)) + b"--x--\r\n"
 
 
+def test_connections_that_ask_nothing_lock_nobody_out(tmp_path):
+    """More of them than the server may open files, twice, also with half a request: it answers others at
+    once, says one line about it, and closes them in the end. A page that listens keeps its connection."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    few_files = ("prlimit", "--nofile=1024:1024")
+    lines: list[socket.socket] = []
+    with Server("--port", str(free_port()), prefix=few_files, TMPDIR=str(tmp_path)) as server:
+        where = (urlsplit(server.address).hostname, urlsplit(server.address).port)
+        try:
+            listens = socket.create_connection(where, timeout=60)
+            listens.sendall(b"GET /gradio_api/heartbeat/page HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert listens.recv(12) == b"HTTP/1.1 200"
+            for half in (b"", b"GET / HTTP/1.1\r\nHost: x\r\n"):
+                for _ in range(1100):
+                    lines.append(socket.create_connection(where, timeout=60))
+                    with suppress(OSError):  # it has had to go already
+                        lines[-1].sendall(half)
+                for _ in range(3):
+                    answer = http.client.HTTPConnection(*where, timeout=30)
+                    answer.request("GET", "/")
+                    assert answer.getresponse().status == 200
+            for line in lines:
+                with suppress(ConnectionResetError):
+                    assert line.recv(1) == b""  # or this takes a minute, and fails
+            listens.setblocking(False)
+            with suppress(BlockingIOError):  # nothing more is there yet
+                while True:
+                    assert listens.recv(10_000) != b""
+        finally:
+            for line in [*lines, listens]:
+                line.close()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        said = server.said()
+    assert "Traceback" not in said and said.count("Too many") <= 2, said[:5_000]
+
+
+def test_half_an_upload_does_not_hold_its_connection(monkeypatch):
+    monkeypatch.setattr(limits, "SLOWEST", 0.01)
+    sent = []
+
+    async def receive() -> dict:
+        if not sent:
+            sent.append("a piece")
+            return {"type": "http.request", "body": b"--x", "more_body": True}
+        await asyncio.Event().wait()
+
+    async def reads_all(scope, receive, send) -> None:
+        while (await receive())["more_body"]:
+            pass
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/gradio_api/upload", "headers": [], "query_string": b""}
+    call_with_patience(lambda: asyncio.run(limits.BodyLimit(reads_all)(scope, receive, send)))
+    assert sent[1]["status"] == 408 and b"did not arrive in full; send it again." in sent[2]["body"]
+
+
 @pytest.mark.parametrize(("files", "size"), [(1, 21 * MEGABYTE), (30, MEGABYTE)])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_an_upload_has_a_limit(server, files, size, chunked):
@@ -123,6 +186,49 @@ def test_an_upload_has_a_limit(server, files, size, chunked):
     assert status == 413
     assert "at most 20 MB" in json.loads(text)["detail"]
     Visitor(server.address).call("classify", noise(1), "vit-photos", "crop", 3)  # as before
+
+
+@pytest.mark.parametrize(
+    "parameter", [b"filename=", b"FILENAME=", b"Filename =", b"filename\t=", b"FILENAME*=utf-8''"]
+)
+@pytest.mark.parametrize("header", [b"Content-Disposition", b"CONTENT-disposition"])
+def test_an_upload_has_sixteen_files(server, header, parameter):
+    """However they are written down, and however small they are."""
+    uploads = next(server.folder.glob("vit-demo-*")) / "uploads"
+    for files, most in ((17, False), (16, True)):
+        if not most:
+            before = set(files_below(uploads))
+        body = multipart(files, 9).replace(b"filename=", parameter)
+        body = body.replace(b"Content-Disposition", header)
+        headers = {"Content-Type": "multipart/form-data; boundary=x"}
+        headers["Content-Length"] = str(len(body))
+        status, _ = send(server.address, "/gradio_api/upload", [body], headers)
+        if most:
+            assert status != 413
+        else:
+            assert status == 413 and set(files_below(uploads)) <= before
+
+
+@pytest.mark.parametrize("piece", [1, 7, 100, 10**6])
+def test_files_are_counted_across_pieces(piece):
+    body = multipart(17, 9)
+    pieces = [body[i : i + piece] for i in range(0, len(body), piece)]
+    sent, read = [], 0
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": pieces.pop(0), "more_body": bool(pieces)}
+
+    async def reads_all(scope, receive, send) -> None:
+        nonlocal read
+        while (await receive())["more_body"]:
+            read += piece
+
+    async def send(message: dict) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "path": "/gradio_api/upload", "headers": [], "query_string": b""}
+    call_with_patience(lambda: asyncio.run(limits.BodyLimit(reads_all)(scope, receive, send)))
+    assert sent[0]["status"] == 413 and read < len(body)
 
 
 def test_a_text_has_a_limit(server):
@@ -226,6 +332,60 @@ def test_the_oldest_files_go_when_there_are_too_many_bytes(monkeypatch):
     assert left == names[2:]
     assert folder.path.joinpath("pictures/id/explorer.bin").exists()
     folder.remove()
+
+
+def test_a_picture_that_goes_meanwhile_does_not_end_the_sweeping(monkeypatch):
+    """The store removes folders while they are listed here."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", "")  # restored afterwards
+    folder, listing = Folder(), os.scandir
+    going = folder.pictures / "id"
+    going.mkdir()
+
+    def scandir(path="."):
+        if Path(path) == going and going.exists():
+            going.rmdir()
+        return listing(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    folder.tidy()
+    assert not going.exists()
+    monkeypatch.setattr(os, "scandir", listing)
+    folder.remove()
+
+
+def test_the_oldest_files_go_when_there_are_too_many(monkeypatch):
+    """Small as they may be; and the folders in which Gradio put them."""
+    monkeypatch.setenv("GRADIO_TEMP_DIR", "")  # restored afterwards
+    monkeypatch.setattr(folder_module, "SWEEP_EVERY", 0.01)
+    folder = Folder()
+    paths = [folder.uploads / str(age) / "1.png" for age in range(20)]
+    for age, path in enumerate(paths):
+        path.parent.mkdir()
+        path.write_bytes(b"")
+        os.utime(path, (time.time() - 10 * age - 10,) * 2)
+    monkeypatch.setattr(folder_module, "MOST_FILES", 5)
+    wait_until(lambda: len([*folder.uploads.iterdir()]) == 5, "the clock")
+    assert all(path.exists() for path in paths[:5])
+    folder.remove()
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "abc", "nan", "1e-9"])
+def test_how_long_uploads_are_kept_is_checked(minutes, monkeypatch):
+    monkeypatch.setenv("VIT_DEMO_KEEP_MINUTES", minutes)
+    with pytest.raises(ValueError, match="VIT_DEMO_KEEP_MINUTES is .*; set it to the minutes"):
+        Folder()
+
+
+def test_a_lock_that_is_no_file_holds_nobody_up(tmp_path):
+    """Anybody may write to the place for temporary files."""
+    pipe, link = tmp_path / "vit-demo-pipe", tmp_path / "vit-demo-link"
+    for folder in (pipe, link):
+        folder.mkdir()
+    os.mkfifo(pipe / "lock")
+    (tmp_path / "mine").write_text("mine")
+    (link / "lock").symlink_to(tmp_path / "mine")
+    call_with_patience(lambda: folder_module.remove_abandoned(tmp_path))
+    assert pipe.exists() and link.exists() and (tmp_path / "mine").read_text() == "mine"
 
 
 def test_who_leaves_the_queue_costs_nothing_and_a_full_queue_says_so(monkeypatch):

@@ -17,6 +17,7 @@ from vit_demo.ui.texts import LANGUAGES, en, ko, names_in, one_sentence
 from vit_demo.view import KEPT_PIXELS, bounded
 
 HANGUL = re.compile("[가-힣]")
+ENGLISH = re.compile(r"\b(?:or|and|of|the|a|is)\b")  # what no name, format or setting is called
 PARTS = ["PAGE", "EXPLORER", "GLOSSARY", "INSIDE", "TRUST", "COMPARE", "LEARN", "EXAMPLES"]
 
 
@@ -130,6 +131,7 @@ def test_the_library_speaks_korean(text):
     assert HANGUL.search(korean), said
     assert one_sentence(ValueError(said), "en") == said
     assert not re.search(r"[{}]", korean)
+    assert not ENGLISH.search(korean)
 
 
 @pytest.mark.parametrize(
@@ -143,14 +145,20 @@ def test_the_library_speaks_korean(text):
 def test_a_bad_picture_in_korean(source, words):
     with pytest.raises(ImageError) as error:
         open_image(source)
-    assert words in one_sentence(error.value, "ko")
+    korean = one_sentence(error.value, "ko")
+    assert words in korean
+    assert not ENGLISH.search(korean)  # also in what is filled in
 
 
 def test_a_model_that_is_no_plain_vit_in_korean():
     with pytest.raises(CheckpointError) as error:
         load_checkpoint("swin_tiny_patch4_window7_224.ms_in1k")
     said = one_sentence(error.value, "ko")
+    assert not ENGLISH.search(said)
     assert said.startswith("swin_tiny_patch4_window7_224.ms_in1k 모델은") and "Swin" in said
+
+
+AS_IN_CODE = ("points", "exponential", "by_unfold")  # %p, exp, unfold + Linear
 
 
 @pytest.mark.parametrize("part", [*PARTS, "ERRORS"])
@@ -159,10 +167,32 @@ def test_korean_is_korean(part):
     english, korean = getattr(en, part), getattr(ko, part)
     for key, text in korean.items():
         own = re.sub(r"\{\w*\}", "", text)
-        if text != english.get(key) and re.search("[A-Za-z]", own) and key != "points":  # %p
+        if text != english.get(key) and re.search("[A-Za-z]", own) and key not in AS_IN_CODE:
             assert HANGUL.search(own), key
         assert not re.search(r"\((?:이|가|은|는|을|를|으)\)", text), key
         assert not re.search("logit|softmax|residual", own), key  # 로짓, 소프트맥스, 잔차
+
+
+GONE = (
+    "사영",
+    "보폭",
+    "장부",
+    "눈금",
+    "훈련",
+    "첫째",
+    "둘째",
+    "숫자판",
+    "의 몫",
+    "살펴보는 중",
+    "'{label}'",
+)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_one_thing_has_one_korean_word(part):
+    """The word that Korean students of machine learning use, and no other beside it."""
+    for key, text in getattr(ko, part).items():
+        assert not [word for word in GONE if word in text], key
 
 
 def test_an_example_is_called_what_its_label_is_called():

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import httpx
@@ -172,6 +173,21 @@ def test_an_address_does_not_fill_the_queue(client, site, long_question, monkeyp
     wait_until(lambda: not len(site.demo._queue), "an empty queue")
 
 
+def test_an_address_has_so_many_requests_at_a_time(client, site, monkeypatch):
+    """Also such as never end: a page's heartbeat is one."""
+    monkeypatch.setattr(visitors, "MOST_OPEN", 3)
+    one, other = {"X-Forwarded-For": "192.0.2.1"}, {"X-Forwarded-For": "192.0.2.2"}
+    beat = f"{site.url}gradio_api/heartbeat/someone"
+    with ExitStack() as held:
+        for _ in range(3):
+            stream = held.enter_context(client.stream("GET", beat, headers=one))
+            assert stream.status_code == 200
+        found = client.get(site.url, headers=one)
+        assert found.status_code == 429 and "wait for their answers" in found.json()["detail"]
+        assert client.get(site.url, headers=other).status_code == 200
+    wait_until(lambda: client.get(site.url, headers=one).status_code == 200, "an end of them")
+
+
 @pytest.mark.parametrize("address, owner", [
     ("192.0.2.7", "192.0.2.7"),
     ("::ffff:192.0.2.7", "192.0.2.7"),
@@ -258,3 +274,19 @@ def test_short_questions_do_not_hold_up_the_page(client, site, monkeypatch):
         held.set()
         assert sorted(job.result(60) for job in jobs) == [200] * 45 + [429] * 5
     assert len(began) == 45
+
+
+def test_the_list_of_models_is_prepared_by_one_thread(client, site, monkeypatch):
+    begun, go = [], threading.Event()
+    monkeypatch.setattr(server_functions, "supported_timm", lambda: begun.append(1) or go.wait(60))
+    component = next(b for b in site.demo.blocks.values() if getattr(b, "elem_id", "") == "compare")
+    body = {"session_hash": "s", "component_id": component._id, "fn_name": "find_models"}
+    for _ in range(20):
+        found = client.post(
+            f"{site.url}gradio_api/component_server", json=body | {"data": {"text": ""}}
+        )
+        assert found.status_code == 200 and "error" not in found.json()
+    wait_until(lambda: begun, "the thread")
+    go.set()
+    wait_until(lambda: not server_functions.PREPARING.locked(), "its end")
+    assert len(begun) == 1

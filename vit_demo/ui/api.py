@@ -7,6 +7,7 @@ them, and its docstring is the description that programs read ("Use via API", an
 import inspect
 import io
 import logging
+import math
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ from vit_demo.ui.runner import TooSlow
 from vit_demo.ui.server_functions import BUSY
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import one_sentence, words
+from vit_demo.validate import shown
 
 log = logging.getLogger("vit_demo")
 
@@ -366,9 +368,12 @@ def picture_file(drawn: Image.Image, name: str, folder: str) -> str:
 def number(name: str, value: object, default: float) -> float:
     """A setting as a number; what a program leaves empty is the default."""
     try:
-        return default if value is None else float(value)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name} is {str(value)[:40]!r}; give a number.") from None
+        found = default if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"{name} is {shown(value)}; give a number.")
+    return found
 
 
 @contextmanager

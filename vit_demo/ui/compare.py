@@ -21,17 +21,17 @@ from vit_demo.map_settings import CLASS_MAPS, FUSIONS, PLAIN_MAPS
 from vit_demo.ui import server_functions as ask
 from vit_demo.ui.guard import was_sent
 from vit_demo.ui.html import EXAMPLES, HTML, chooser_words
-from vit_demo.ui.models import kind_of, on_its_way, why_not
+from vit_demo.ui.models import instead_of, kind_of, on_its_way, why_not
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
-from vit_demo.ui.texts import LANGUAGES, language_of, names_in, one_sentence, words
+from vit_demo.ui.texts import EXPLORER_TEXTS, LANGUAGES, language_of, names_in, one_sentence, words
 
 MOST_ANSWERS = 5
 BORROWED = (
     *("map", "head", "method", "layer", *PLAIN_MAPS, "class", *CLASS_MAPS, "random"),
     *(f"heads_{fusion}" for fusion in FUSIONS),
     *("to_head", "layer_all", "layer_of", "back_class", "patch", "points", "png", "tip_patch"),
-    *("picture_label", "part_special"),
+    *("picture_label", "part_special", "lost"),
 )
 log = logging.getLogger("vit_demo")
 
@@ -61,7 +61,7 @@ def make_tab(server: Server) -> gr.HTML:
     )
 
     def answer(event: gr.EventData):
-        for news in look(server, dict(event._data or {})):
+        for news in look(server, ask.request_of(event._data)):
             yield gr.update(news=news)
 
     section.submit(
@@ -80,7 +80,7 @@ def make_tab(server: Server) -> gr.HTML:
 def texts() -> dict[str, dict[str, str]]:
     """The words of this tab, and those of the explorer for what both have."""
     return {
-        name: {key: language.EXPLORER[key] for key in BORROWED} | language.COMPARE
+        name: {key: EXPLORER_TEXTS[name][key] for key in BORROWED} | language.COMPARE
         for name, language in LANGUAGES.items()
     }
 
@@ -97,7 +97,7 @@ def tab_value(server: Server, id: str, explanation: Explanation) -> dict:
 def look(server: Server, request: dict) -> Iterator[dict]:
     """What the visitor wants beside the picture `id`: a `model`, an `example`, or a `file` that was sent.
     While a model is on its way, how far it is; in the end the second one, or an `error`."""
-    language, run = language_of(str(request.get("language"))), request.get("run")
+    language, run = language_of(request.get("language")), request.get("run")
     text = words(language)
     id, name = request.get("id"), str(request.get("model") or "").strip()
     try:
@@ -115,7 +115,10 @@ def look(server: Server, request: dict) -> Iterator[dict]:
             found = server.look(first.classifier, picture, fit, example)
         yield {"run": run, "result": {"url": server.url(found[0]), **pair(first, *found)}}
     except CheckpointError as error:
-        yield {"run": run, "error": why_not(name, str(error))[language]}
+        sentence, names = why_not(name, str(error))[language], instead_of(name, str(error))
+        if not any(other in sentence for other in names) and names:
+            sentence += " " + text["closest"].format(names=", ".join(names))
+        yield {"run": run, "error": sentence}
     except (ImageError, ValueError) as error:
         yield {"run": run, "error": one_sentence(error, language)}
     except Exception:

@@ -2,7 +2,8 @@
 
 Gradio's page is a script that fetches many others, and whatever `launch` puts into the head comes with them.
 Who comes without a link sees the first picture, and that is known: so its data and the page's script are
-named in the HTML itself, and `static/page/early.js` shows the explorer until Gradio brings the page.
+named in the HTML itself, and `static/page/early.js` shows the explorer until Gradio brings the page. Gradio's
+script is fetched meanwhile, and starts after the first map: on few cores they would hold each other up.
 """
 
 import json
@@ -23,6 +24,7 @@ from vit_demo.ui.static import address, read_static
 from vit_demo.ui.texts import LANGUAGES, words
 from vit_demo.ui.theme import FONTS
 
+PATIENCE = 1500  # milliseconds that Gradio's script waits for the first map
 LIKE_GRADIO = f"""
 :host {{ display: block; flex: 1 0 auto; background: var(--ground); color: var(--ink); font: 14px/1.5 {FONTS}; }}
 * {{ box-sizing: border-box; }}
@@ -47,8 +49,18 @@ def early_parts(first: dict) -> tuple[str, str]:
 <link rel="preload" as="fetch" crossorigin href="{first["url"]}">
 <style>#early ~ gradio-app {{ position: absolute; inset: 0 0 auto; clip-path: inset(100%); }}</style>"""
     body = f"""<script type="module" async>
+const later = setTimeout(startGradio, {PATIENCE});
 import(new URL("{address()}", document.baseURI))
-    .then(({{ modules }}) => modules["page/early.js"].mount({given}, {setup()}));
+    .then(({{ modules }}) => modules["page/early.js"].mount({given}, {setup()}))
+    .finally(() => requestAnimationFrame(startGradio));
+function startGradio() {{
+    clearTimeout(later);
+    const waiting = document.querySelector("link[data-gradio]");
+    if (!waiting) return;
+    const script = document.createElement("script");
+    Object.assign(script, {{ type: "module", crossOrigin: "", src: waiting.href }});
+    waiting.replaceWith(script);
+}}
 </script>"""
     return head, body
 

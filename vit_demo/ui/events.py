@@ -30,7 +30,7 @@ from vit_demo.ui.html import (
 )
 from vit_demo.ui.layout import TABS, chooser, nothing, speak
 from vit_demo.ui.limits import MOST_SESSIONS
-from vit_demo.ui.models import kind_of, on_its_way, title_of, why_not
+from vit_demo.ui.models import instead_of, kind_of, on_its_way, title_of, why_not
 from vit_demo.ui.server_functions import decoded
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import language_of, one_sentence, words
@@ -50,10 +50,11 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         asked = place.get("parameters")
         asked = asked if isinstance(asked, dict) else {}
         asked = {name: value for name, value in asked.items() if isinstance(value, str)}
-        language = language_of(asked.get("lang") or str(place.get("language")))
+        language = language_of(asked.get("lang") or place.get("language"))
         model = asked.get("model") or default
         known = [name for names in EXAMPLES.values() for name in names]
         example = asked.get("example") if asked.get("example") in known else known[0]
+        source = "none" if asked.get("example") == "none" else f"example {example}"
         # While a model is downloaded, the first one is there to be looked at.
         ready = default if model == default or not server.is_here(model) else ""
         settings = settings_in_link(asked)
@@ -61,7 +62,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         changes[ui.model] = gr.update(value=model, **chooser(server, model, language))
         changes[ui.fit]["value"] = asked.get("fit") if asked.get("fit") in FITS else "crop"
         changes |= {
-            ui.source: f"example {example} {time.time()}",  # always another one: look again
+            ui.source: f"{source} {time.time()}",  # always another one: look again
             ui.ready: ready,
             ui.wish: {"model": model, "settings": settings} if settings else None,
         }
@@ -73,7 +74,8 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
 
     def load(model: str | None, ready: str, language: str, request: gr.Request):
         """Another model. Who wishes for a third one while it comes gets that. If it cannot be had,
-        the page stays as it was and says why, until another one is chosen."""
+        the page stays as it was and says why, until the visitor does something else."""
+        language, ready = language_of(language), str(ready or "")
         wishes.pop(request.session_hash, None)
         mine = wishes[request.session_hash] = time.time()
         while len(wishes) > MOST_SESSIONS:
@@ -97,10 +99,10 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
                 job.result()
             news = {}
         except (CheckpointError, ValueError) as error:
-            news, model = cannot_be_had(model, str(error), kept), kept
+            news, model = cannot_be_had(server, model, str(error), kept), kept
         except Exception:
             log.exception("loading %s", model)
-            news, model = cannot_be_had(model, "", kept), kept
+            news, model = cannot_be_had(server, model, "", kept), kept
         yield {
             ui.model: gr.update(value=model, shown=title_of(server, model, language)),
             ui.ready: model,
@@ -109,16 +111,18 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
 
     def look(source, upload, drawing, fit, ready, language, shown, wish):
         """The newest picture through the newest model: the one event that runs it."""
+        language, source, ready = language_of(language), str(source or ""), str(ready or "")
         text = words(language)
         if not ready:  # a model is on its way; its arrival calls again
             return {ui.message: gr.skip()}
-        if not source:
-            return nothing(ui, language)
         try:
             if not server.is_here(ready):  # `load` makes models ready, and nobody else
                 raise CheckpointError(text["failed_model"].format(name=ready))
-            kind = kind_of(server.models.get(ready))
-            what, example, *_ = source.split(" ")
+            classifier = server.models.get(ready)
+            kind = kind_of(classifier)
+            what, example, *_ = f"{source or 'none'} ".split(" ")
+            if what == "none":
+                return nothing(ui, classifier, ready, fit, language)
             if what == "example" and example not in EXAMPLES[kind]:
                 example = EXAMPLES[kind][0]
             elif what == "drawing" and kind == "photo":
@@ -168,7 +172,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         }
 
     def relabel(language: str, ready: str, shown: dict | None):
-        return speak(ui, server, language, ready or default, shown)
+        return speak(ui, server, language_of(language), str(ready or default), shown)
 
     spoken = list(speak(ui, server, "en", default, None))
     quiet = {"api_visibility": "private"}
@@ -220,13 +224,16 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
     ui.strip.input(None, ui.strip, ui.source, js=CHOSEN, **quiet)
 
 
-def cannot_be_had(model: str, reason: str, kept: str) -> dict:
-    """Why a model is not on the page, and which one is."""
-    says = {
-        language: f"{sentence} {words(language)['model_kept'].format(kept=kept)}"
-        for language, sentence in why_not(model, reason).items()
-    }
-    return {"says": says, "failed": True}
+def cannot_be_had(server: Server, model: str, reason: str, kept: str) -> dict:
+    """Why a model is not on the page, which one is, and which ones could be."""
+    says, instead, names = {}, {}, [name for name in instead_of(model, reason) if name != kept]
+    for language, sentence in why_not(model, reason).items():
+        still = words(language)["model_kept"].format(kept=title_of(server, kept, language))
+        says[language] = f"{sentence} {still}"
+        instead[language] = [
+            {"name": name, "title": title_of(server, name, language)} for name in names
+        ]
+    return {"says": says, "instead": instead, "failed": True}
 
 
 PLACE = """() => [{
@@ -242,7 +249,7 @@ CHOSEN = "(name) => `example ${name} ${Date.now()}`"
 
 def newest(what: str) -> str:
     """For the browser: a new picture or drawing is looked at; without one the page is empty."""
-    return f"(value) => value ? `{what} ${{Date.now()}}` : ''"
+    return f"(value) => `${{value ? '{what}' : 'none'}} ${{Date.now()}}`"
 
 
 def path_of(upload: object) -> str:

@@ -36,11 +36,24 @@ POLICY = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
 ]
+NO_FIT = "The request does not fit this page; reload it and try again."
 log = logging.getLogger("vit_demo")
 
 
 class Blocks(gr.Blocks):
     """The page, with a look at what was sent before any of it is used."""
+
+    async def process_api(self, block_fn, *arguments, **options) -> dict:
+        function = self.fns[block_fn] if isinstance(block_fn, int) else block_fn
+        if not function.fn:  # the browser does it by itself
+            refuse(NO_FIT)
+        try:
+            return await super().process_api(function, *arguments, **options)
+        except gr.Error:
+            raise
+        except Exception as error:  # noqa: BLE001 (values that no page sends, and no function expects)
+            note(function.name, error)
+            refuse(NO_FIT)
 
     async def preprocess_data(self, block_fn, inputs: list, *rest, **options):
         for path in paths_in(inputs):
@@ -57,6 +70,13 @@ class Blocks(gr.Blocks):
         except Exception as error:  # noqa: BLE001 (whatever it is, it came from outside)
             log.info("a request that does not fit: %s", short(error))
             refuse("The request does not fit this page; check the values, send pictures as files.")
+
+
+def note(where: str, error: Exception) -> None:
+    """One line in the log, and the traceback for those who ask for it."""
+    what = short(f"{where}: {type(error).__name__}: {error}")
+    log.warning("a request that does not fit: %s", printable(what))
+    log.debug("where", exc_info=error)
 
 
 def refuse(message: str) -> NoReturn:
@@ -104,7 +124,8 @@ class BlockedEndpoints:
 
 class OneSentence:
     """ASGI middleware: a request that Gradio stumbles over gets a sentence, and the log gets one, too;
-    whoever hangs up in the middle gets nothing."""
+    whoever hangs up in the middle gets nothing, and whoever wants several parts of a file gets all of
+    it."""
 
     def __init__(self, app: Callable):
         self.app = app
@@ -117,6 +138,11 @@ class OneSentence:
             begun = True
             await send(message)
 
+        if scope["type"] == "http":
+            headers = [
+                pair for pair in scope["headers"] if pair[0] != b"range" or one_part(pair[1])
+            ]
+            scope = scope | {"headers": headers}
         try:
             await self.app(scope, receive, noted)
         except ClientDisconnect:
@@ -124,13 +150,15 @@ class OneSentence:
         except Exception as error:
             if scope["type"] != "http":
                 raise
-            what = short(f"{scope['path']}: {type(error).__name__}: {error}")
-            log.warning("a request that does not fit: %s", printable(what))
-            log.debug("where", exc_info=True)
+            note(scope["path"], error)
             if not begun:  # or the answer breaks off: nobody takes it for whole
-                await answer(
-                    send, 500, "The request does not fit this page; reload it and try again."
-                )
+                await answer(send, 500, NO_FIT)
+
+
+def one_part(wanted: bytes) -> bool:
+    """Is it one part of a file, from a byte to a later one, or to the end?"""
+    found = re.fullmatch(rb"bytes=(\d{1,15})-(\d{1,15})?", wanted)
+    return bool(found) and (found[2] is None or int(found[1]) <= int(found[2]))
 
 
 class OwnHostOnly:

@@ -10,6 +10,7 @@ from functools import cache, partial
 from html import escape
 from pathlib import Path
 from shlex import quote
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import gradio as gr
@@ -35,6 +36,9 @@ EXAMPLES = {
     ),
     "digit": ("digit-two", "digit-three", "digit-four", "digit-five", "digit-seven", "digit-eight"),
 }
+
+
+MOST_LETTERS = 36  # of the other names of a label
 
 
 class Picture(gr.Image):
@@ -137,7 +141,8 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
     items = []
     for p in explanation.top(10):
         first, others = names_in(p.label, explanation.labels, language)
-        others = f"<small>{escape(others)}</small>" if others else ""
+        if others:
+            others = f'<small><span class="comma">, </span>{escape(other_names(others))}</small>'
         percent = f"{100 * p.probability:.1f}"
         why = escape(f"{p.label}: {text['answer_why']}", quote=True)
         less = escape(f"{first}: {text['answer_less']}", quote=True)
@@ -156,6 +161,12 @@ def answer_html(explanation: Explanation | None, language: str) -> str:
         f'<ol class="also" aria-label="{escape(text["search"])}" hidden></ol>'
         + (search_html(len(explanation.labels), language) if len(explanation.labels) > 10 else "")
     )
+
+
+def other_names(others: str) -> str:
+    """What else a label is called, after its name: as much as fits there. All of it is in the title.
+    `page/answer.js` does the same for labels that were searched for."""
+    return shorten(others, MOST_LETTERS, placeholder=" …")
 
 
 def search_html(count: int, language: str) -> str:
@@ -193,20 +204,23 @@ def model_html(classifier: Classifier, language: str) -> str:
             f"{escape(knows)}</button>"
         )
     else:
-        knows = escape(text["knows_none"])
+        knows = f'<span class="none">{escape(text["knows_none"])}</span>'
     (height, width), (down, right) = classifier.preprocess.size, config.patch_size
     values = {"layers": config.depth, "heads": config.heads, "height": height, "width": width}
     values |= {"rows": height // down, "cols": width // right}
     facts = [escape(text[f"model_{fact}"].format(**values)) for fact in ("size", "grid", "input")]
-    shape = " ".join(f"<span>· {fact}</span>" for fact in facts)
+    facts[-1] += f" {question_html(language, 'layer', 'head', 'patch')}"
+    shape = " ".join(
+        f"<span>{fact}</span>" for fact in [f"{fact} ·" for fact in facts[:-1]] + facts[-1:]
+    )
     small = " data-small" if classifier.name in embedded() else ""
     return (
-        f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} '
-        f"{shape} {question_html(language, 'layer', 'head', 'patch')}</p>"
+        f'<p class="line" data-model="{escape(classifier.name)}"{small}>{knows} {shape}</p>'
         f'<div id="things" role="region" aria-label="{escape(text["knows_all"])}" '
         f'data-lost="{escape(text["lost"])}" hidden></div>'
         f'<div class="offer" hidden><button type="button"></button><p class="reason"></p></div>'
-        f'<div class="news" role="status"></div>'
+        f'<div class="news" role="status" data-instead="{escape(text["instead"])}" '
+        f'data-close="{escape(text["close"])}"></div>'
     )
 
 
@@ -222,7 +236,8 @@ def take_html(shown: dict | None, language: str) -> str:
     data["image"] = image_of(shown)
     image, model = quote(data["image"]), quote(shown.get("model", DEFAULT))
     command = f"vit-demo explain {image} --model {model} --out maps"
-    notes = {key: text[f"take_{key}"] for key in ("busy", "done", "failed", "still")}
+    notes = {key: text[f"take_{key}"] for key in ("busy", "done", "still")}
+    notes["lost"] = text["lost"]
     return (
         f"<h2>{escape(text['take_title'])}</h2><p>{escape(text['take'])}</p>"
         f"<div class=\"files\" data-shown='{attribute(data)}' data-notes='{attribute(notes)}' "

@@ -57,7 +57,7 @@ def wanted(request: dict) -> Wanted:
     given = {name: request[name] for name in ("layer", "head", "channel", "example", "label")
              if request.get(name) is not None}  # fmt: skip
     if query is not None:
-        given["query"] = (int(query[0]), int(query[1]))
+        given["query"] = ask.place("query", query)
     return Wanted(**given, centred=bool(request.get("centred")))
 
 

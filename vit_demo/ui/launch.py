@@ -32,6 +32,7 @@ def build(
 def launch(demo: "gr.Blocks", host: str, port: int, share: bool = False, mcp: bool = False) -> None:
     """Serve until Ctrl-C; with `mcp` also tools for assistants."""
     from vit_demo.ui import page
+    from vit_demo.ui.connections import limit_connections
 
     _, url, shared = demo.launch(
         server_name=host,
@@ -40,6 +41,7 @@ def launch(demo: "gr.Blocks", host: str, port: int, share: bool = False, mcp: bo
         prevent_thread_lock=True,
         **page.launch_options(mcp),
     )
+    limit_connections(demo.server)
     if mcp:
         page.finish_tools(demo)  # Gradio has said where they are
     say(f"Ready: {url}" + (f"  public: {shared}" if shared else ""))

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import gradio as gr
 
-from vit_demo.explain import Explanation
+from vit_demo.explain import Classifier, Explanation
 from vit_demo.map_settings import FITS
 from vit_demo.ui import compare, inside, learn, questions
 from vit_demo.ui import server_functions as ask
@@ -150,13 +150,6 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 items=strip_html("en", "photo"),
                 elem_id="strip",
             )
-            ui.knows = HTML(
-                model_html(server.models.get(default), "en"),
-                js_on_load=mount_script("page/model_line.js"),
-                server_functions=about_models[1:],
-                elem_id="knows",
-                news={},  # of a model that is on its way, or cannot be had
-            )
             ui.fit = gr.Radio(fit_choices("en"), value="crop", label=text["fit"], elem_id="fit")
             ui.heading_2 = HTML(step(2, text["step_answer"]))
             ui.status = HTML(
@@ -171,6 +164,13 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 js_on_load=mount_script("page/answer.js"),
                 server_functions=[ask.answering(server, ask.all_labels)],
                 elem_id="answer",
+            )
+            ui.knows = HTML(
+                model_html(server.models.get(default), "en"),
+                js_on_load=mount_script("page/model_line.js"),
+                server_functions=about_models[1:],
+                elem_id="knows",
+                news={},  # of a model that is on its way, or cannot be had
             )
         with gr.Column(elem_id="right", scale=1, min_width=320):
             ui.tabs = HTML(
@@ -205,7 +205,7 @@ def fit_choices(language: str) -> list[tuple[str, str]]:
 
 def picture_words(language: str) -> dict[str, str]:
     keys = ("picture", "drop", "drop_it", "choose", "camera", "photograph", "paste", "remove")
-    keys += ("large", "unsent", "no_camera", "no_paste")
+    keys += ("large", "unsent", "lost", "no_camera", "no_paste")
     return {key: words(language)[key] for key in keys}
 
 
@@ -218,14 +218,19 @@ def message_words(language: str) -> dict:
     return own | {"heard": toasts(language)}
 
 
-def nothing(ui: SimpleNamespace, language: str) -> dict:
-    """The page without a picture."""
+def nothing(
+    ui: SimpleNamespace, classifier: Classifier, model: str, fit: str, language: str
+) -> dict:
+    """The page without a picture. Its address says so, that reload and Back may know."""
+    kind = kind_of(classifier)
     return {
-        ui.strip: None,
+        ui.strip: gr.update(value=None, items=strip_html(language, kind)),
+        ui.pad: gr.update(visible=True if kind == "digit" else "hidden"),
+        ui.knows: model_html(classifier, language),
         ui.picture: gr.update(shown={}),
         ui.bar: None,
         ui.status: "empty",
-        ui.link: gr.update(shown={}),
+        ui.link: gr.update(shown={"model": model, "example": "none", "fit": fit}),
         ui.answer: answer_html(None, language),
         **dict.fromkeys(ui.contents.values()),
         ui.take: take_html(None, language),

@@ -4,6 +4,7 @@ Gradio limits the size of each file; but one request may carry a thousand files,
 of any length.
 """
 
+import asyncio
 import json
 from collections.abc import Callable
 
@@ -13,13 +14,19 @@ FILE_BYTES = 20 * 2**20  # one picture
 TEXT_BYTES = 2**19  # everything that is not an upload: settings, names, a drawing
 MOST_VALUES = 20_000  # in such a text: each takes some fifty bytes of memory
 MOST_FILES = 16  # in one upload
+FILE_MARK = b"content-disposition"  # every part of an upload has one, in whichever case
 ENCODED_BYTES = FILE_BYTES * 4 // 3 + 2**16  # one picture as base64, and words around it
 MOST_SESSIONS = 200  # that Gradio remembers; each takes 0.14 MB, and every call may be a new one
 MOST_THREADS = 64  # for what visitors ask; the page itself is served by others
+SLOWEST = 30.0  # seconds between two pieces of a request: its connection is an open file
 MOST_WAITING = 100  # requests in the queue; the next one is refused with a message
 
 
 class TooMuch(Exception):
+    pass
+
+
+class TooLate(Exception):
     pass
 
 
@@ -29,7 +36,8 @@ def is_upload(path: str) -> bool:
 
 
 class BodyLimit:
-    """ASGI middleware: a request whose body is too long is refused with 413, however it is sent."""
+    """ASGI middleware: a request whose body is too long is refused with 413, however it is sent; one that
+    does not come, with 408."""
 
     def __init__(self, app: Callable, tools: str | None = None):
         """`tools`: the path under which assistants send pictures inside of other data, as base64."""
@@ -43,13 +51,19 @@ class BodyLimit:
             scope = scope | {"query_string": b""}
         most = self.most(scope["path"])
         claimed = dict(scope["headers"]).get(b"content-length", b"0")
-        came, files, begun = 0, 0, False
+        came, files, tail, begun, complete = 0, 0, b"", False, False
 
         async def counted() -> dict:
-            nonlocal came, files
-            message = await receive()
-            came += len(message.get("body", b""))
-            files += message.get("body", b"").count(b"filename=")
+            nonlocal came, files, tail, complete
+            try:  # once all is there, Gradio listens for the end of the connection
+                message = await asyncio.wait_for(receive(), None if complete else SLOWEST)
+            except TimeoutError:
+                raise TooLate from None
+            complete = not message.get("more_body")
+            text = tail + message.get("body", b"").lower()
+            came += len(text) - len(tail)
+            files += text.count(FILE_MARK)
+            tail = text[-len(FILE_MARK) + 1 :]  # a mark may lie across the border
             if came > most or files > MOST_FILES:
                 raise TooMuch
             return message
@@ -69,6 +83,10 @@ class BodyLimit:
             size = f"{most // 2**20} MB" if most >= 2**20 else f"{most // 2**10} kB"
             text = f"That is too large; send at most {size} and {MOST_FILES} files at once."
             await answer(send, 413, text)
+        except TooLate:
+            if begun:
+                raise
+            await answer(send, 408, "The request did not arrive in full; send it again.")
 
     def most(self, path: str) -> int:
         if is_upload(path):

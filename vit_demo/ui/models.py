@@ -103,19 +103,25 @@ def title_of(server: Server, name: str, language: str) -> str:
 
 
 def find_models(server: Server, text: str, language: str) -> dict:
-    """The models that are called so, by any part of their titles and timm names, in any order."""
+    """The models that are called so, by any part of their titles and timm names, in any order. "DeiT-tiny"
+    is called "DeiT tiny" in a title and deit_tiny in a name: a hyphen is as good as a space."""
     offered = models(server, language)
-    wanted = text.casefold().replace("·", " ").split()
+    wanted = [spaced(word) for word in text.casefold().replace("·", " ").split()]
     if not wanted:
         return {"models": offered, "more": 0}
     english = {row["name"]: title_of(server, row["name"], "en") for row in offered}
 
-    def fits(*names: str) -> bool:
-        every = " ".join(names).casefold()
-        return all(word in every for word in wanted)
+    def found(wanted: list[str]) -> tuple[list[dict], list[str]]:
+        def fits(*names: str) -> bool:
+            every = spaced(" ".join(names).casefold())
+            return all(word in every for word in wanted)
 
-    rows = [row for row in offered if fits(row["name"], row["title"], english[row["name"]])]
-    others = [name for name in supported_timm() if name not in english and fits(name)]
+        rows = [row for row in offered if fits(row["name"], row["title"], english[row["name"]])]
+        return rows, [name for name in supported_timm() if name not in english and fits(name)]
+
+    rows, others = found(wanted)
+    if not rows and not others:  # "deit-base-384": the parts may stand apart
+        rows, others = found(" ".join(wanted).split())
     room = max(0, MOST_FOUND - len(rows))
     for name in others[:room]:
         megabytes = 4 * parameter_count(name) / 1e6
@@ -123,6 +129,11 @@ def find_models(server: Server, text: str, language: str) -> dict:
     exact = text.strip().casefold()
     rows.sort(key=lambda row: exact not in (row["name"].casefold(), row["title"].casefold()))
     return {"models": rows, "more": max(0, len(others) - room)}
+
+
+def spaced(name: str) -> str:
+    """`page/chooser.js` does the same with what is in its list."""
+    return name.replace("-", " ").replace("_", " ")
 
 
 def imagenet_offer(server: Server, language: str) -> dict:
@@ -156,11 +167,23 @@ def why_not(name: str, reason: str) -> dict[str, str]:
         text = words(language)
         if "hub cannot be reached" in reason:
             says[language] = text["hub"].format(name=name)
-        elif reason:
-            says[language] = one_sentence(reason, language)
+        elif reason.startswith(f"There is no model {name!r}. The closest"):
+            says[language] = text["no_model"].format(name=name)
+        elif reason:  # without what only somebody at the server can do
+            sentence = one_sentence(reason, language)
+            says[language] = sentence.partition(f" Put {name}.safetensors")[0]
         else:
             says[language] = text["failed_model"].format(name=name)
     return says
+
+
+def instead_of(name: str, reason: str) -> list[str]:
+    """The models that a reason names: what else can be used."""
+    if "could not be downloaded" in reason:
+        return []
+    known = {*embedded(), *supported_timm()} - {name}
+    words_of_it = [word.strip(".") for word in re.findall(r"[\w.-]+", reason)]
+    return list(dict.fromkeys(word for word in words_of_it if word in known))
 
 
 def is_imagenet(name: str) -> bool:

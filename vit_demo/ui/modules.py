@@ -1,5 +1,6 @@
 """The page's script on the server: where it is served, and how the browser hears of it early."""
 
+import re
 from collections.abc import Callable
 
 from starlette.datastructures import QueryParams
@@ -12,6 +13,7 @@ from vit_demo.ui.static import address, page_script
 
 FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 NO_PICTURE = {"lang", "__theme"}  # of an address: these name none, and no tab
+GRADIO_SCRIPT = re.compile(rb'<script type="module" crossorigin src="([^"]+)"></script>')
 
 
 def script_route() -> Route:
@@ -53,9 +55,12 @@ class EarlyScript:
                 headers = [pair for pair in message["headers"] if pair[0] != b"content-length"]
                 message = message | {"headers": headers}
             elif b"<gradio-app" in message.get("body", b""):
-                linked = QueryParams(scope["query_string"]).keys() - NO_PICTURE
-                head, body = (preload_link(), "") if linked else scope["app"].get_blocks().early
-                page = message["body"].replace(b"<head>", b"<head>" + head.encode(), 1)
+                page, head, body = message["body"], preload_link(), ""
+                if not QueryParams(scope["query_string"]).keys() - NO_PICTURE:
+                    head, body = scope["app"].get_blocks().early
+                    fetched = rb'<link rel="modulepreload" crossorigin data-gradio href="\1">'
+                    page = GRADIO_SCRIPT.sub(fetched, page, count=1)  # the early script starts it
+                page = page.replace(b"<head>", b"<head>" + head.encode(), 1)
                 page = page.replace(b"<gradio-app", body.encode() + b"<gradio-app", 1)
                 message = message | {"body": page}
             await send(message)

@@ -47,7 +47,7 @@ def payload(explanation: Explanation, for_file: bool = False) -> bytes:
     picture, kind = picture_bytes(e.view.picture)
     preview = e.view.preview()
     finer = preview is not e.view.picture
-    mean = torch.stack([e.recording.mean_of(layer) for layer in range(e.layers)])
+    mean = torch.stack([e.layer_mean(layer) for layer in range(e.layers)])
     wide = mean.numel() <= WIDE_LIMIT
     arrays = {
         "picture": np.frombuffer(picture, np.uint8),

@@ -25,6 +25,7 @@ from vit_demo.export import shown_map
 from vit_demo.map_settings import settings_from
 from vit_demo.trust import Progress, Trust, knockout
 from vit_demo.ui import server_functions as ask
+from vit_demo.ui.guard import NO_FIT, note
 from vit_demo.ui.html import HTML
 from vit_demo.ui.runner import CORES, TooSlow
 from vit_demo.ui.static import mount_script
@@ -44,7 +45,7 @@ def trust(explanation: Explanation, request: dict, progress: Progress) -> dict:
     are several."""
     label, state = explanation.label_index(request.get("label")), request.get("state")
     if state:
-        maps = {"shown": shown_map(explanation, settings_from(state))}
+        maps = {"shown": shown_map(explanation, settings_from(ask.request_of(state)))}
     else:
         maps = faithful.method_maps(explanation, label)
     found = faithful.check(
@@ -133,6 +134,9 @@ def watched(call: Callable[[Progress], dict]) -> Iterator[dict]:
             news.put({"error": ""})  # nobody listens any more
         except ValueError as error:  # the library's own words
             news.put({"error": one_sentence(error)})
+        except ask.ODD as error:
+            note("a long question", error)
+            news.put({"error": NO_FIT})
         except Exception:
             log.exception("a long question failed")
             news.put({"error": None})
@@ -210,7 +214,7 @@ def connect_section(section: gr.HTML, status: gr.HTML, server: Server) -> None:
     """Long questions wait in a queue of their own; Cancel closes the generator."""
 
     def answer(event: gr.EventData):
-        for news in work(server, dict(event._data or {})):
+        for news in work(server, ask.request_of(event._data)):
             yield gr.update(news=news)
 
     quiet = {"api_visibility": "private"}

@@ -20,12 +20,15 @@ from vit_demo.explain import Explanation
 from vit_demo.image import ImageError
 from vit_demo.trust import knockout
 from vit_demo.ui import models, payload
+from vit_demo.ui.guard import NO_FIT, note
 from vit_demo.ui.runner import CORES, TooSlow
-from vit_demo.ui.store import Server
+from vit_demo.ui.store import FILES, Server
 from vit_demo.ui.texts import language_of, names_in, one_sentence, words
+from vit_demo.validate import choice, pair, whole
 
 SECONDS = 60.0  # nobody waits longer for his turn
 MOST_CLASSES = 64  # of one picture, whose maps are remembered
+ODD = (KeyError, TypeError, IndexError, OverflowError)  # a request that no page sends
 log = logging.getLogger("vit_demo")
 
 
@@ -40,6 +43,7 @@ class AllCores(threading.Semaphore):
         return True
 
 
+PREPARING = threading.Lock()
 BUSY = AllCores(2)  # without a queue, somebody has to keep visitors from crowding in
 
 Question = Callable[[Explanation, dict], dict]
@@ -49,7 +53,7 @@ def answering(server: Server, question: Question) -> Callable[[dict], dict]:
     """The question as a function for `server_functions`: from a request with the explanation's id."""
 
     def answer(request: dict) -> dict:
-        request = request if isinstance(request, dict) else {}
+        request = request_of(request)
         text = words(request.get("language"))
         try:
             explanation = server.store.get(str(request.get("id")))
@@ -57,8 +61,11 @@ def answering(server: Server, question: Question) -> Callable[[dict], dict]:
                 return {"error": text["gone"]}
             with BUSY:
                 return question(explanation, request)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except ValueError as error:  # the library's own words
             return {"error": one_sentence(error, language(request))}
+        except ODD as error:
+            note(question.__name__, error)
+            return {"error": one_sentence(NO_FIT, language(request))}
         except Exception:
             log.exception("answering %s", question.__name__)
             return {"error": text["failed_answer"]}
@@ -70,19 +77,20 @@ def answering(server: Server, question: Question) -> Callable[[dict], dict]:
 def attention_rows(explanation: Explanation, request: dict) -> dict:
     """What a lean payload left out, for the explorer: of a layer, of a fusion, or of a patch."""
     if "layer" in request:
-        found = payload.layer_rows(explanation, int(request["layer"]))
+        found = payload.layer_rows(explanation, whole_number("layer", request["layer"]))
     elif "fusion" in request:
         found = payload.fused_rows(explanation, request["fusion"])
     else:
         query = request.get("query")
-        query = None if query is None else (int(query[0]), int(query[1]))
+        query = None if query is None else place("query", query)
         found = payload.query_rows(explanation, query)
     return {"data": base64.b64encode(found).decode()}
 
 
 def class_maps(explanation: Explanation, request: dict) -> dict:
     """Why this label, or these two?"""
-    labels = [explanation.label_index(int(label)) for label in request["labels"][:2]]
+    labels = [whole_number("label", label) for label in request["labels"][:2]]
+    labels = [explanation.label_index(label) for label in labels]
     know_classes(explanation, labels)
     return {"classes": payload.class_maps(explanation, labels)}
 
@@ -105,15 +113,30 @@ def method_maps(explanation: Explanation, request: dict) -> dict:
 def without(explanation: Explanation, request: dict) -> dict:
     """The answer without some heads, layers' attention and patches."""
     off = {
-        "heads": [(int(layer), int(head)) for layer, head in request.get("heads", ())],
-        "layers": [int(layer) for layer in request.get("layers", ())],
-        "patches": [(int(row), int(col)) for row, col in request.get("patches", ())],
+        "heads": [place("head", head) for head in request.get("heads", ())],
+        "layers": [whole_number("layer", layer) for layer in request.get("layers", ())],
+        "patches": [place("patch", patch) for patch in request.get("patches", ())],
         "fill": str(request.get("fill", "black")),
     }
     found = knockout.without(explanation, **off)
     return {
         when: [asdict(change) for change in getattr(found, when)] for when in ("before", "after")
     }
+
+
+def whole_number(what: str, value: object) -> int:
+    """A number as JSON has it: 3.0 is one, too, and so is "3"."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return whole(what, value)
+
+
+def place(what: str, value: object) -> tuple[int, int]:
+    """Layer and head, or row and column."""
+    first, second = pair(what, value, "two whole numbers")
+    return whole_number(what, first), whole_number(what, second)
 
 
 def know_classes(explanation: Explanation, labels: list[int]) -> None:
@@ -137,7 +160,7 @@ def about_models(server: Server) -> list[Callable[[dict], dict]]:
     def find_models(request: dict) -> dict:
         """The models that are called so; all that are offered, if nothing is asked for."""
         if not request.get("text"):  # somebody opens the list: what a search needs is prepared
-            threading.Thread(target=supported_timm, daemon=True).start()
+            prepare_search()
         return models.find_models(server, str(request.get("text") or "")[:200], language(request))
 
     def imagenet_offer(request: dict) -> dict:
@@ -155,8 +178,27 @@ def about_models(server: Server) -> list[Callable[[dict], dict]]:
     return [guarded(question) for question in (find_models, imagenet_offer, known_labels)]
 
 
+def prepare_search() -> None:
+    """timm's list takes a second; whoever comes meanwhile does not need another thread."""
+    if not PREPARING.acquire(blocking=False):
+        return
+
+    def work() -> None:
+        try:
+            supported_timm()
+        finally:
+            PREPARING.release()
+
+    threading.Thread(target=work, daemon=True).start()
+
+
 def language(request: dict) -> str:
-    return language_of(str(request.get("language")))
+    return language_of(request.get("language"))
+
+
+def request_of(sent: object) -> dict:
+    """What the browser sends is a dict; others may send anything."""
+    return sent if isinstance(sent, dict) else {}
 
 
 def guarded(question: Callable[[dict], dict]) -> Callable[[dict], dict]:
@@ -164,7 +206,7 @@ def guarded(question: Callable[[dict], dict]) -> Callable[[dict], dict]:
 
     @wraps(question)
     def answer(request: dict) -> dict:
-        request = request if isinstance(request, dict) else {}
+        request = request_of(request)
         try:
             return question(request)
         except (ImageError, TooSlow) as error:  # what is wrong, and what to do next
@@ -187,13 +229,14 @@ def decoded(drawing: object) -> bytes:
 def files_on_demand(server: Server):
     def save_file(request: dict) -> dict:
         """One of the files to take away; the answer says where it is."""
-        request = request if isinstance(request, dict) else {}
+        request = request_of(request)
         text = words(request.get("language"))
+        id, state = str(request.get("id")), request_of(request.get("state"))
         try:
-            id, state = str(request["id"]), dict(request.get("state") or {})
+            kind = choice("kind", request.get("kind"), FILES)
             with BUSY:
-                name = server.save(id, request["kind"], state, request.get("language") or "en")
-        except TooSlow as error:
+                name = server.save(id, kind, state, language(request))
+        except (ValueError, TooSlow) as error:
             return {"error": one_sentence(error, language(request))}
         except Exception:
             log.exception("saving a file")

@@ -359,8 +359,7 @@ class Server:
         elif kind == "html":
             path.write_text(standalone_html(explanation, language, state), encoding="utf-8")
         else:
-            frames = export.animation(explanation, settings)
-            frames[0].save(path, save_all=True, append_images=frames[1:], duration=500, loop=0)
+            export.save_animation(explanation, settings, path)
         return f"{view}/{path.name}"
 
 

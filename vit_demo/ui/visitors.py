@@ -26,6 +26,7 @@ STREAM = re.compile(r"/queue/data$|/call/.+/(?P<event>[\w-]+)$")  # where answer
 MOST_OF_SESSION = 10  # questions in the queue
 MOST_OF_ADDRESS = 50
 MOST_UNFETCHED = 200  # messages about answers, which nobody has fetched
+MOST_OPEN = 256  # requests of one address whose answers are on their way
 MOST_AT_ONCE = 32  # short questions of one address, which have no queue
 UNHEARD_SECONDS = 30.0  # so long a question may wait without anybody who waits for the answer
 LONGEST_CLOSING = 0.5  # seconds
@@ -41,11 +42,21 @@ class Visitors:
     def __init__(self, app: Callable):
         self.app = app
         self.asking: Counter[str] = Counter()  # short questions of each address, right now
+        self.open: Counter[str] = Counter()  # all of its requests
 
     async def __call__(self, scope: dict, receive: Callable, send: Callable) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-        elif scope["method"] == "GET" and (stream := STREAM.search(scope["path"])):
+            return
+        address = network(scope["client"][0]) if scope["client"] else ""
+        if self.open[address] >= MOST_OPEN:
+            await answer(send, 429, "Too many questions at once; wait for their answers.")
+            return
+        with counted(self.open, address):
+            await self.pass_on(scope, receive, send)
+
+    async def pass_on(self, scope: dict, receive: Callable, send: Callable) -> None:
+        if scope["method"] == "GET" and (stream := STREAM.search(scope["path"])):
             sessions = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [])
             name = stream["event"] or "".join(sessions)[:64]
             try:

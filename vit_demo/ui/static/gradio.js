@@ -25,16 +25,35 @@ export function afterRender(watch, then) {
   watch("value", () => requestAnimationFrame(then));
 }
 
-/** What a server function answers. Of an exception on the server, and of a server that has stopped, null
- * arrives: that has to be said in the caller's words.
+/** What a server function answers. Of a server that has stopped null arrives (what goes wrong on the server
+ * comes as `error`): that is said as `lost`, the page's one sentence about it.
  * @param {(request: object) => Promise<any>} ask
  * @param {object} request
- * @param {string} silent
+ * @param {string} lost
  * @returns {Promise<any>} */
-export async function answerOf(ask, request, silent) {
+export async function answerOf(ask, request, lost) {
   const answer = await ask(request);
-  if (!answer || answer.error) throw new Error(answer?.error || silent);
+  if (!answer || answer.error) throw new Error(answer?.error || lost);
   return answer;
+}
+
+/** Does the server answer at all? */
+export async function serverAnswers() {
+  try {
+    return (await fetch(new URL("gradio_api/app_id", document.baseURI))).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** A long question: the event `submit`, whose answers arrive in a property. Gradio tells nobody but its own
+ * toasts that the server is gone, and while it is it sends nothing: so somebody has to look, now and later.
+ * @param {GradioComponent["trigger"]} trigger
+ * @param {object} request
+ * @param {() => void} lost */
+export async function submitLong(trigger, request, lost) {
+  trigger("submit", request);
+  if (!(await serverAnswers())) lost();
 }
 
 /** Call with a component's element; Gradio mounts components in any order.

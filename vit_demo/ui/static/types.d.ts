@@ -165,6 +165,7 @@ interface Wall {
   model: string | null; // for which the view was chosen
   view: string | null;
   whole: Vector[][];
+  prefix: number[][]; // what lies on the tokens that are no patches
   layers: Vector[][];
   scales: Scale[];
   focus: number[][];

@@ -8,11 +8,16 @@ from vit_demo.map_settings import FITS
 from vit_demo.ui.texts import en, ko
 
 LANGUAGES = {"en": en, "ko": ko}
+LOST = {
+    name: {"lost": language.PAGE["lost"]} for name, language in LANGUAGES.items()
+}  # in every tab
 EXPLORER_TEXTS = {
-    name: language.EXPLORER | {f"fit_{fit}": language.PAGE[f"fit_{fit}"] for fit in FITS}
+    name: language.EXPLORER
+    | LOST[name]
+    | {f"fit_{fit}": language.PAGE[f"fit_{fit}"] for fit in FITS}
     for name, language in LANGUAGES.items()
 }
-INSIDE_TEXTS = {name: language.INSIDE for name, language in LANGUAGES.items()}
+INSIDE_TEXTS = {name: language.INSIDE | LOST[name] for name, language in LANGUAGES.items()}
 GLOSSARY = {
     name: {
         "question": language.QUESTION,
@@ -21,8 +26,10 @@ GLOSSARY = {
     for name, language in LANGUAGES.items()
 }
 LABELS = {name: language.LABELS for name, language in LANGUAGES.items() if language.LABELS}
-TRUST_TEXTS = {name: language.TRUST for name, language in LANGUAGES.items()}
-LEARN_TEXTS = {name: language.LEARN for name, language in LANGUAGES.items()}
+TRUST_TEXTS = {name: language.TRUST | LOST[name] for name, language in LANGUAGES.items()}
+LEARN_TEXTS = {name: language.LEARN | LOST[name] for name, language in LANGUAGES.items()}
+
+LIST = re.compile(r"^([\w.]+(?:, [\w.]+)+) or ([\w.]+)$")  # "JPEG, PNG or BMP", inside a sentence
 
 CITATION = """@inproceedings{dosovitskiy2021image,
   title     = {An Image is Worth 16x16 Words: Transformers for Image Recognition at Scale},
@@ -52,9 +59,9 @@ def example_name(example: str, language: str) -> str:
     return LANGUAGES[language].EXAMPLES[example]
 
 
-def language_of(wanted: str | None) -> str:
+def language_of(wanted: object) -> str:
     """The page's language for a browser's: "ko-KR" is Korean, all others get English."""
-    return "ko" if (wanted or "").lower().startswith("ko") else "en"
+    return "ko" if str(wanted)[:2].lower().startswith("ko") else "en"
 
 
 def one_sentence(error: Exception | str, language: str | None = "en") -> str:
@@ -63,7 +70,7 @@ def one_sentence(error: Exception | str, language: str | None = "en") -> str:
     for pattern, sentence in sentences(language_of(language)):
         found = pattern.fullmatch(said)
         if found:
-            return sentence.format(*found.groups())
+            return sentence.format(*(LIST.sub(r"\1, \2", one) for one in found.groups()))
     return said
 
 

@@ -92,6 +92,9 @@ PAGE = {
     "kept": "The last result stays on the page.",
     "failed_model": "{name} could not be loaded.",
     "hub": "{name} could not be downloaded: the model hub cannot be reached.",
+    "no_model": "There is no model “{name}”.",
+    "closest": "The closest names: {names}.",
+    "instead": "Use instead:",
     "model_kept": "Still using {kept}.",
     "failed": "Something went wrong in step 1. Try once more, or choose another picture.",
     "script_failed": "This part of the page did not load; reload the page.",
@@ -145,7 +148,6 @@ EXPLORER = {
     "wall_title": "Wall of heads",
     "empty": "Choose a picture: its attention appears here.",
     "loading": "Fetching the maps",
-    "silent": "The server did not answer. See that it is running, and try once more.",
     "failed": "The maps could not be fetched. Choose the picture again.",
     "map": "Map",
     "head_rollout": "Head rollout",
@@ -242,10 +244,14 @@ EXPLORER = {
     "wall_special_hint": "Head rollout: what sets each head apart from the others of its layer",
     "wall_whole_hint": "Head rollout: all that each head brings",
     "wall_attention_hint": "Each layer on its own, as it came out of the softmax",
-    "wall_hint": "Rows are layers, the last on top, each on its own scale; columns are heads. "
-    "Click one to open it.",
+    "wall_hint": "Rows are layers, the last on top, each on its own scale; columns are heads.",
+    "wall_hint_focus": "The most focused map comes first, then row by row; each layer has its own scale.",
+    "wall_hint_numbers": "Numbers: layer · head.",
+    "wall_hint_hatched": "Hatched: it looks at hardly any patch.",
+    "wall_hint_click": "Click one to open it.",
     "wall_name": "Layer {layer}, head {head}",
     "wall_facts": "attention distance {distance} px · entropy of this map {entropy} bits",
+    "wall_stays": "{share} on {tokens}",
     "picture_label": "Picture with the attention map. Arrow keys move from patch to patch, "
     "Enter looks from a patch, Escape goes back.",
     "wall_label": "Wall of heads. Arrow keys move from head to head.",
@@ -293,6 +299,7 @@ EXPLORER = {
     "of_cls_token": "the class token",
     "of_dist_token": "the distillation token",
     "of_reg_token": "the register tokens",
+    "of_prefix": "tokens that are no patches",
     "lean_note": "Single heads of a patch are not in this file: this is the mean of the heads.",
     "lean_off": "Not offered for a model of this size",
     "findings": "Things to see in this model",
@@ -513,7 +520,6 @@ TRUST = {
 INSIDE = {
     "empty": "Choose a picture in step 1: its way through the model appears here.",
     "waiting": "The picture is on its way …",
-    "failed": "These numbers did not arrive. Try once more.",
     "no_labels": "This model has no labels, so there is no head to ask and no answer to take apart. "
     "Steps 1 to 8 are here; for 9 and 10 choose a model with labels at the top.",
     "pages": "The walk, or the model alone",
@@ -968,7 +974,6 @@ LEARN = {
     "to the finished model. Draw a digit and move through its training. The picture in step 1 "
     "plays no part here.",
     "waiting": "Fetching the training …",
-    "failed": "This did not work. Reload the page, or draw again.",
     "pad_title": "Your digit",
     "pad_label": "Pad: draw a digit with the mouse or a finger, or choose an example below.",
     "erase": "Erase",

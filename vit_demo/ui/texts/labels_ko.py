@@ -42,7 +42,7 @@ LABELS = {
     "espresso": "에스프레소",
     "fly": "파리",
     "fountain": "분수",
-    "freight car": "화물 열차",
+    "freight car": "화차",
     "gazelle": "가젤",
     "go-kart": "고카트",
     "golden retriever": "골든 리트리버",

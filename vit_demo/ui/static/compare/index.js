@@ -5,7 +5,7 @@
 import { el, help } from "../explorer/elements.js";
 import { isOne } from "../explorer/state.js";
 import { amount, fill } from "../explorer/words.js";
-import { componentValue, uploadFile } from "../gradio.js";
+import { componentValue, serverAnswers, submitLong, uploadFile } from "../gradio.js";
 import { explorerId, whenExplorerIsThere } from "../page/explorer.js";
 import { currentTab } from "../page/tabs.js";
 import { showAnswer, showLabels } from "./answers.js";
@@ -91,6 +91,7 @@ function mountCompare(element, { props, trigger, watch, server }, setup, explore
     if (mode === "pictures" && wish.example) detail.beside = wish.example;
   });
   document.addEventListener("vitx-state", compare.draw);
+  document.addEventListener("vit-lost", () => lose(compare, compare.run));
   new ResizeObserver(() => compare.redraw()).observe(root);
   changePicture(compare);
 }
@@ -139,7 +140,7 @@ async function send(compare, file) {
   try {
     change(compare, { file: await uploadFile(file) });
   } catch {
-    say(compare, compare.t("upload_failed"));
+    say(compare, compare.t((await serverAnswers()) ? "upload_failed" : "lost"));
   }
 }
 
@@ -173,7 +174,8 @@ function ask(compare) {
   if (!request) return compare.draw();
   if (request.example) compare.wish = request;
   document.dispatchEvent(new CustomEvent("vit-second")); // for the address
-  trigger("submit", { ...request, id: first.id, run: compare.run, language });
+  const { run } = compare;
+  submitLong(trigger, { ...request, id: first.id, run, language }, () => lose(compare, run));
   compare.draw();
 }
 
@@ -191,7 +193,8 @@ async function receive(compare, news) {
       if (news.run !== compare.run) return;
       Object.assign(compare, { second: { ...second, of }, waiting: false, status: "" });
     } catch {
-      if (news.run === compare.run) fail(compare, compare.t("failed"));
+      const key = (await serverAnswers()) ? "failed" : "lost";
+      if (news.run === compare.run) fail(compare, compare.t(key));
     }
   }
   compare.draw();
@@ -203,6 +206,14 @@ function fail(compare, sentence) {
   compare.status = "";
   compare.trouble = sentence;
   compare.asked = ""; // choosing the same again tries again
+}
+
+/** The server is gone: what was asked for does not come.
+ * @param {Compare} compare @param {number} run */
+function lose(compare, run) {
+  if (!compare.waiting || run !== compare.run) return;
+  fail(compare, compare.t("lost"));
+  compare.draw();
 }
 
 // Showing

@@ -97,7 +97,7 @@ function fetchOnce(compare, question, request, then) {
     key = JSON.stringify([question, request]);
   if (second.asked.has(key)) return;
   second.asked.add(key);
-  answerOf(server[question], { ...request, id: second.id, language }, t("failed"))
+  answerOf(server[question], { ...request, id: second.id, language }, t("lost"))
     .then(then)
     .catch((error) => {
       if (compare.second === second) compare.trouble = String(error.message || error);

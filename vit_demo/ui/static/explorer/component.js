@@ -1,7 +1,7 @@
 // @ts-check
 // The explorer as a Gradio component.
 
-import { answerOf, componentValue, onTheme } from "../gradio.js";
+import { answerOf, componentValue, onTheme, serverAnswers } from "../gradio.js";
 import { chooseExample } from "../page/examples.js";
 import { fromBase64 } from "./blob.js";
 import { mountExplorer } from "./index.js";
@@ -78,27 +78,25 @@ function createComponent(root, setup, language) {
   const gradio = new Promise((done) => {
     arrive = done;
   });
-  const silent = () => setup.texts[root.lang].silent;
+  const lost = () => setup.texts[root.lang].lost;
   /** @param {RowsWanted} wanted */
   const fetchRowsBlob = async (wanted) => {
     const request = { id: current.id, ...wanted, language: root.lang };
-    const answer = await answerOf((await gradio).server.explorer_rows, request, silent());
+    const answer = await answerOf((await gradio).server.explorer_rows, request, lost());
     return fromBase64(answer.data).buffer;
   };
   /** @param {number[]} labels */
   const fetchClassMaps = async (labels) => {
     const request = { id: current.id, labels, language: root.lang };
-    return (await answerOf((await gradio).server.explorer_classes, request, silent())).classes;
+    return (await answerOf((await gradio).server.explorer_classes, request, lost())).classes;
   };
   /** @type {{ example: string; state: Partial<State> } | null} */
   let wanted = null; // an example that a finding asked for, and its settings
   let answered = false; // before that, the server's first answer would bring another one
   /** @type {MountOptions["openExample"]} */
   const openExample = (example, state) => {
-    if (example === current.example) {
-      explorer.set(state);
-      return explorer.reveal();
-    }
+    explorer.reveal(); // the links lie below the picture
+    if (example === current.example) return explorer.set(state);
     wanted = { example, state };
     if (answered) chooseExample(example);
   };
@@ -128,9 +126,10 @@ function createComponent(root, setup, language) {
       coming = {};
       await explorer.show(buffer, value.state || {}, {}, value);
     } catch {
+      const words = failed && !(await serverAnswers()) ? lost() : failed;
       if (mine !== turn) return;
       coming = {};
-      explorer.clear(failed);
+      explorer.clear(words);
     } finally {
       if (mine === turn) root.classList.remove("vx-busy");
     }

@@ -184,9 +184,12 @@ function queryRow(explorer) {
   return el(
     "div",
     { class: "vx-row vx-query" },
-    el("span", {}, ui.verb, " ", ui.query, " ", ui.queryHelp),
-    ui.back,
-    el("span", { class: "vx-grow" }),
+    el(
+      "div",
+      { class: "vx-asker" },
+      el("span", {}, ui.verb, " ", ui.query, " ", ui.queryHelp),
+      ui.back,
+    ),
     el("span", { class: "vx-switch" }, ui.seenText, ui.seen),
   );
 }

@@ -58,6 +58,35 @@ export function choice(
  * @param {...string} words */
 export const help = ({ root }, ...words) => question(root.lang, words);
 
+/** A slider under a finger changes when it is known that the finger goes sideways, or only taps; one that
+ * goes up or down scrolls the page, and the slider stays as it was.
+ * @param {HTMLInputElement} input
+ * @param {() => void} change */
+function slide(input, change) {
+  /** @type {{ value: string, x: number, y: number } | null} */
+  let held = null;
+  const decide = () => {
+    held = null;
+    change();
+  };
+  const stay = () => {
+    if (held) input.value = held.value;
+    held = null;
+  };
+  input.addEventListener("input", () => held || change());
+  input.addEventListener("pointerdown", ({ pointerType, clientX: x, clientY: y }) => {
+    held = pointerType === "touch" ? { value: input.value, x, y } : null;
+  });
+  input.addEventListener("pointermove", ({ clientX, clientY }) => {
+    if (!held) return;
+    const across = Math.abs(clientX - held.x);
+    if (across > 4 && across > Math.abs(clientY - held.y)) decide();
+  });
+  input.addEventListener("pointerup", () => held && decide());
+  input.addEventListener("touchend", stay, { passive: true }); // the page has scrolled
+  input.addEventListener("touchcancel", stay, { passive: true });
+}
+
 /**
  * @param {Pick<Explorer, "root" | "ui" | "id" | "t" | "set">} explorer
  * @param {string} key
@@ -73,8 +102,8 @@ export function range(explorer, key, min, max, stepSize, word) {
     min,
     max,
     step: stepSize,
-    oninput: () => set({ [key]: +input.value }),
   });
+  slide(input, () => set({ [key]: +input.value }));
   const output = el("output", { for: input.id });
   Object.assign(ui, { [key]: input, [`${key}_out`]: output });
   return el(

@@ -2,7 +2,7 @@
 // Findings: links to views in which something can be seen. They belong to one model and its examples.
 
 import { el } from "./elements.js";
-import { SCHEMA } from "./state.js";
+import { SCHEMA, wallView } from "./state.js";
 
 const LOOKS = ["picture", "opacity", "smooth", "colours", "scale", "sort", "wall"]; // stay as they are
 
@@ -17,12 +17,14 @@ export function findings(explorer) {
   return explorer.ui.findings;
 }
 
-/** The settings of a finding, from anywhere: what it does not name is as at the start.
+/** The settings of a finding, from anywhere: what it does not name is as at the start. The wall shows the
+ * same kind of map, if it can.
  * @param {FindingLink} finding
  * @returns {Partial<State>} */
 export function findingState({ settings }) {
   const plain = Object.entries(SCHEMA.defaults).filter(([key]) => !LOOKS.includes(key));
-  return { ...Object.fromEntries(plain), ...settings };
+  const wall = wallView(settings);
+  return { ...Object.fromEntries(plain), ...settings, ...(wall && { wall }) };
 }
 
 /** Layers and heads are counted from one.
@@ -62,7 +64,7 @@ export function syncFindings(explorer) {
   const list = ui.findings.lastElementChild,
     focused = [...list.children].findIndex((item) => item.contains(document.activeElement));
   list.replaceChildren(...links);
-  if (focused >= 0) list.querySelectorAll("a")[focused]?.focus();
+  if (focused >= 0) list.querySelectorAll("a")[focused]?.focus({ preventScroll: true });
 }
 
 /**

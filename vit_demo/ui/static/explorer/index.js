@@ -10,7 +10,7 @@ import { fetchAhead, fetchClasses, rememberClasses } from "./fetching.js";
 import { createMaps } from "./maps.js";
 import { baseVector, drawNow, drawPicture, groundOf, patchValues, reveal } from "./picture.js";
 import { pythonOf } from "./python.js";
-import { fitting, isClass, isOne, isRollout, SCHEMA, useSchema } from "./state.js";
+import { fitting, isClass, isOne, isRollout, SCHEMA, useSchema, wallView } from "./state.js";
 import { fillHeads, sync } from "./sync.js";
 import { sheetOf } from "./takeaway.js";
 import { drawWall, emptyWall, noTiles, prepareWall } from "./wall.js";
@@ -220,7 +220,8 @@ async function show(explorer, buffer, changes = {}, classes = {}, file = {}) {
   explorer.base.key = null;
   Object.assign(explorer.wall, { key: null, job: null, ...noTiles() });
   message(explorer, "");
-  explorer.set(changes.wall ? { wall: changes.wall } : {});
+  const wall = changes.wall ?? wallView(changes); // who opens a view finds it framed there
+  explorer.set(wall ? { wall } : {});
 }
 
 /** What can lie under the map: the picture that the model saw, and the visitor's own, where it is finer.

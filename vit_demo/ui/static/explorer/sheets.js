@@ -119,7 +119,12 @@ export function drawSheet({
     context = canvas.getContext("2d");
   context.font = font(400);
   const lines = wrap(context, words, width);
-  canvas.height = height + 2 * edge + 40 + lines.length * 34 + 56;
+  const x = context.measureText(low).width + 12,
+    right = x + 268,
+    beside = `${high}   ${note}`,
+    fits = right + context.measureText(beside).width <= width; // otherwise the note has its own lines
+  const notes = fits ? [] : wrap(context, note, width);
+  canvas.height = height + 2 * edge + 40 + (lines.length + notes.length) * 34 + 56;
   context.fillStyle = "#fff";
   context.fillRect(0, 0, canvas.width, canvas.height);
   context.translate(edge, edge);
@@ -130,11 +135,11 @@ export function drawSheet({
   context.fillText(title, 0, height + 20, width);
   context.font = font(400);
   for (const [k, line] of lines.entries()) context.fillText(line, 0, height + 60 + 34 * k, width);
-  const y = height + 76 + 34 * lines.length,
-    x = context.measureText(low).width + 12;
+  const y = height + 76 + 34 * lines.length;
   const ramp = Float32Array.from({ length: 256 }, (_, k) => k);
   context.fillText(low, 0, y);
   context.drawImage(canvasOf(ramp, 256, 1, table, { low: 0, high: 256 }), x, y + 2, 256, 20);
-  context.fillText(`${high}   ${note}`, x + 268, y);
+  context.fillText(fits ? beside : high, right, y);
+  for (const [k, line] of notes.entries()) context.fillText(line, 0, y + 34 * (k + 1), width);
   return canvas;
 }

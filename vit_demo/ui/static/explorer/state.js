@@ -35,6 +35,14 @@ export const tileSettings = (state) => ({
   minus: null,
 });
 
+/** The view of the wall whose tiles are maps of this kind; undefined where it has none.
+ * @param {Partial<State>} settings
+ * @returns {State["wall"] | undefined} */
+export function wallView({ map, part }) {
+  if (map === "attention") return map;
+  if (map === "head_rollout") return part === "special" ? part : "whole";
+}
+
 /** Whether the picture shows the kind of map that the wall shows: then they can share a scale.
  * @param {State} state */
 export function isOfWall(state) {

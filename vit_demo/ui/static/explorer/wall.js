@@ -1,7 +1,8 @@
 // @ts-check
 // The wall of heads: every layer and head as a small map, each layer on its own colour scale.
 // `explorer.wall`: whole[l][h] are the maps' values as they were computed, layers[l][h] those that are
-// drawn, focus[l][h] their entropies, order[k] is the [layer, head] of tile k.
+// drawn, focus[l][h] their entropies, prefix[l][h] what lies on no patch, order[k] is the [layer, head] of
+// tile k.
 
 import { fitCanvas, frame, scaleAround, scaleOf } from "./draw.js";
 import { ARROWS, announce } from "./elements.js";
@@ -15,6 +16,8 @@ import { sync } from "./sync.js";
 import { tileName } from "./words.js";
 
 const TOP = 0.99; // a few peaks must not darken all the rest
+const NO_PATCH = 0.9; // a head with more than this on other tokens looks at no patch
+const ROOM = 26; // pixels: a tile that is wider has room for its numbers
 
 /** @returns {Wall} */
 export const emptyWall = () => ({
@@ -25,10 +28,11 @@ export const emptyWall = () => ({
   ...noTiles(),
 });
 
-/** @returns {Pick<Wall, "view" | "whole" | "layers" | "scales" | "focus" | "sheet" | "layout" | "order" | "hover">} */
+/** @returns {Pick<Wall, "view" | "whole" | "prefix" | "layers" | "scales" | "focus" | "sheet" | "layout" | "order" | "hover">} */
 export const noTiles = () => ({
   view: null,
   whole: [],
+  prefix: [],
   layers: [],
   scales: [],
   focus: [],
@@ -53,7 +57,8 @@ export function prepareWall(explorer) {
   const job = {},
     settings = { ...tileSettings(state), part: "whole" },
     began = performance.now(),
-    fresh = [];
+    fresh = [],
+    prefix = [];
   wall.key = key;
   wall.job = job;
   let busy = 0,
@@ -64,10 +69,11 @@ export function prepareWall(explorer) {
     while (layer >= 0 && performance.now() - start < 14) {
       const all = maps.layerMaps(layer, settings, query);
       if (!all) return; // its rows are on their way
+      prefix[layer] = prefixOf(all, maps);
       fresh[layer--] = splitHeads(all, maps);
     }
     busy += performance.now() - start;
-    wall.whole = fresh;
+    Object.assign(wall, { whole: fresh, prefix });
     if (layer < 0) {
       wall.job = null;
       chooseView(explorer);
@@ -87,6 +93,25 @@ export function prepareWall(explorer) {
  * @param {Maps} maps */
 function splitHeads(all, { H, N, P }) {
   return Array.from({ length: H }, (_, head) => all.subarray(head * N + P, (head + 1) * N));
+}
+
+/** What each head of a layer leaves on the tokens before the patches.
+ * @param {Vector} all
+ * @param {Maps} maps */
+function prefixOf(all, { H, N, P }) {
+  return Array.from({ length: H }, (_, head) =>
+    all.subarray(head * N, head * N + P).reduce((sum, value) => sum + value, 0),
+  );
+}
+
+/** Whether a tile is dark because its head looks at no patch. What is special has no darkness, and who
+ * looks at a token is no share of one head's attention.
+ * @param {Explorer} explorer
+ * @param {[layer: number, head: number]} given */
+function looksAtNoPatch({ state, wall }, [layer, head]) {
+  return (
+    wall.prefix[layer]?.[head] > NO_PATCH && state.wall !== "special" && state.direction !== "to"
+  );
 }
 
 /** Head rollouts opens in the view in which the heads differ most to the eye: decided once for each
@@ -180,6 +205,7 @@ export function drawWall(explorer) {
   drawTiles(explorer, context, ratio);
   context.font = `11px ${style.fontFamily}`;
   if (state.sort === "layer") drawNumbers(explorer, context, ink, muted);
+  else drawPlaces(explorer, context, ink, paper, style.fontFamily);
   drawFrames(explorer, context, ink, accent, paper);
   drawName(explorer);
   root.dataset.tilesMs = (performance.now() - began).toFixed(2);
@@ -189,8 +215,9 @@ export function drawWall(explorer) {
  * @param {Explorer} explorer
  * @param {CanvasRenderingContext2D} context
  * @param {number} ratio */
-function drawTiles({ data, maps, state, wall, tables }, context, ratio) {
-  const { layout, layers, scales } = wall,
+function drawTiles(explorer, context, ratio) {
+  const { data, maps, state, wall, tables } = explorer,
+    { layout, layers, scales } = wall,
     { w, h } = layout,
     [rows, cols] = data.grid,
     table = tableOf(tileSettings(state), tables);
@@ -202,6 +229,51 @@ function drawTiles({ data, maps, state, wall, tables }, context, ratio) {
   wall.order.forEach(([layer, head], index) => {
     const [x, y] = tilePlace(layout, index);
     context.drawImage(canvas, head * cols, layer * rows, cols, rows, x, y, w, h);
+    if (looksAtNoPatch(explorer, [layer, head])) hatch(context, x, y, w, h);
+  });
+}
+
+/** Grey lines across a tile: it is empty, not broken.
+ * @param {CanvasRenderingContext2D} context
+ * @param {number} x
+ * @param {number} y
+ * @param {number} w
+ * @param {number} h */
+function hatch(context, x, y, w, h) {
+  context.save();
+  context.beginPath();
+  context.rect(x, y, w, h);
+  context.clip();
+  context.beginPath();
+  for (let from = 4; from < w + h; from += 8) {
+    context.moveTo(x + from, y);
+    context.lineTo(x + from - h, y + h);
+  }
+  context.lineWidth = 1;
+  context.strokeStyle = "#8a929c";
+  context.stroke();
+  context.restore();
+}
+
+/** Sorted by focus, each tile says which layer and head it is, where there is room.
+ * @param {Explorer} explorer
+ * @param {CanvasRenderingContext2D} context
+ * @param {string} ink
+ * @param {string} paper
+ * @param {string} family */
+function drawPlaces({ wall: { layout, order } }, context, ink, paper, family) {
+  if (layout.w < ROOM) return;
+  context.font = `10px ${family}`;
+  context.textBaseline = "middle";
+  context.textAlign = "left";
+  order.forEach(([layer, head], index) => {
+    const [x, y] = tilePlace(layout, index),
+      text = `${layer + 1}\u00b7${head + 1}`,
+      bottom = y + layout.h;
+    context.fillStyle = paper;
+    context.fillRect(x, bottom - 12, context.measureText(text).width + 4, 12);
+    context.fillStyle = ink;
+    context.fillText(text, x + 2, bottom - 5.5);
   });
 }
 
@@ -255,6 +327,17 @@ function drawFrames({ maps, state, wall }, context, ink, accent, paper) {
   }
 }
 
+/** What the order and the signs of the tiles mean.
+ * @param {Explorer} explorer */
+function wallHint(explorer) {
+  const { state, wall, t } = explorer,
+    sorted = state.sort === "focus",
+    hints = [t(sorted ? "wall_hint_focus" : "wall_hint")];
+  if (sorted && wall.layout.w >= ROOM) hints.push(t("wall_hint_numbers"));
+  if (wall.order.some((tile) => looksAtNoPatch(explorer, tile))) hints.push(t("wall_hint_hatched"));
+  return [...hints, t("wall_hint_click")].join(" ");
+}
+
 /** @param {Explorer} explorer */
 function drawName(explorer) {
   const { root, state, wall, ui, t } = explorer;
@@ -262,7 +345,7 @@ function drawName(explorer) {
   const chosen = isOne(state.head) ? [state.layer, Number(state.head)] : null;
   const tile = wall.hover === null ? chosen : wall.order[wall.hover],
     layer = tile ? tile[0] : state.layer;
-  ui.name.textContent = tile ? tileName(explorer, tile) : t("wall_hint");
+  ui.name.textContent = tile ? tileName(explorer, tile) : wallHint(explorer);
   root.dataset.name = tile ? ui.name.textContent : "";
   const where = t("legend_layer", { layer: layer + 1 });
   showLegend(explorer, "wallLegend", wall.scales[layer], tileSettings(state), where);

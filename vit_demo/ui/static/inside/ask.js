@@ -46,6 +46,6 @@ export async function part(walk, wish) {
  * @param {Wish} wish */
 async function fetchPart({ ask, id, language, t }, [name, params]) {
   const request = { ...params, part: name, id, language };
-  const answer = await answerOf(ask, request, t("failed"));
+  const answer = await answerOf(ask, request, t("lost"));
   return /** @type {any} */ (decode(fromBase64(answer.data).buffer));
 }

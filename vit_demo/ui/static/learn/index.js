@@ -80,7 +80,7 @@ async function arrive(learn) {
   learn.root.dataset.state = "waiting";
   try {
     const { language, server, t } = learn,
-      history = await answerOf(server.training_history, { language }, t("failed"));
+      history = await answerOf(server.training_history, { language }, t("lost"));
     Object.assign(learn, { history, positions: numbers(history.positions) });
     learn.at = Math.min(learn.at, history.moments.length - 1);
     learn.root.dataset.state = "ready";
@@ -104,7 +104,7 @@ async function askAboutDigit(learn) {
   learn.root.setAttribute("aria-busy", "true");
   try {
     const request = drawing ? { drawing, language } : { example, language };
-    const answer = await answerOf(learn.server.digit_over_time, request, learn.t("failed"));
+    const answer = await answerOf(learn.server.digit_over_time, request, learn.t("lost"));
     if (turn !== learn.turn) return;
     learn.digit = {
       ...answer,

@@ -9,7 +9,16 @@ import { closest, find } from "./dom.js";
 import { explorerId, theExplorer } from "./explorer.js";
 import { mountSearch } from "./search.js";
 
-const MOST_ALSO = 3; // labels kept below the answer
+const MOST_ALSO = 3, // labels kept below the answer
+  MOST_LETTERS = 36; // of the other names of a label
+
+/** As `other_names` of html.py.
+ * @param {string[]} others */
+function otherNames(others) {
+  const all = others.join(",").trim();
+  if (all.length <= MOST_LETTERS) return all;
+  return `${all.slice(0, MOST_LETTERS - 1).replace(/\s\S*$/, "")} …`;
+}
 
 /**
  * @param {HTMLElement} element
@@ -85,10 +94,12 @@ export function mount(element, { server, watch }) {
       const share = known ? (100 * known.probability).toFixed(1) : "";
       row.dataset.index = label;
       row.style.setProperty("--share", `${share || 0}%`);
-      find(row, ".label").replaceChildren(
-        first,
-        Object.assign(document.createElement("small"), { textContent: others.join(",").trim() }),
-      );
+      const also = Object.assign(document.createElement("small"), {
+        textContent: others.length ? `, ${otherNames(others)}` : "",
+      });
+      find(row, ".label").replaceChildren(first, also);
+      const why = find(row, ".ask");
+      why.title = why.title.replace(/^[^:]*/, () => name);
       find(row, ".percent").textContent = share && `${share}\u2009%`;
       const less = find(row, ".less");
       less.setAttribute("aria-label", less.getAttribute("aria-label").replace(/^[^:]*/, first));

@@ -9,6 +9,10 @@ import { closest, find } from "./dom.js";
 
 /** @typedef {{ value: string; shown: string; text: Texts; language: string }} Chosen */
 
+/** As `spaced` of models.py: "DeiT-tiny" is "DeiT tiny" in a title, and deit_tiny in a name.
+ * @param {string} name */
+const spaced = (name) => name.replace(/[-_]/g, " ");
+
 /** The model of the page: a component.
  * @param {HTMLElement} element
  * @param {GradioComponent} gradio */
@@ -19,8 +23,8 @@ export function mount(element, { props, trigger, watch, server }) {
   );
   document.addEventListener("vit-model", (event) => {
     // somebody else on the page offers a model
-    const { name } = /** @type {CustomEvent} */ (event).detail;
-    take(name, name);
+    const { name, title = name } = /** @type {CustomEvent} */ (event).detail;
+    take(name, title);
   });
   watch(["value", "shown", "text", "language"], speak);
 }
@@ -48,10 +52,13 @@ export function mountChooser(element, props, server, choose) {
    * @param {string} text */
   async function search(text) {
     const mine = ++turn,
-      parts = text.toLowerCase().split(/[\s\u00b7]+/);
+      parts = text
+        .toLowerCase()
+        .split(/[\s\u00b7]+/)
+        .map(spaced);
     show(
       offered.filter(({ name, title }) =>
-        parts.every((part) => `${name} ${title}`.toLowerCase().includes(part)),
+        parts.every((part) => spaced(`${name} ${title}`.toLowerCase()).includes(part)),
       ),
     );
     if (text) say(props.text.search);

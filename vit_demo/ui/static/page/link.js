@@ -7,6 +7,7 @@ import { explorerId, explorerState, theExplorer } from "./explorer.js";
 import { currentTab, openTab, tabOf } from "./tabs.js";
 
 const PAUSE = 300; // ms; browsers count how often the address changes
+const NONE = "none"; // the example of an empty page, as `nothing` of layout.py says it
 
 /** @typedef {{ id?: string; model?: string; example?: string | null; fit?: string; upload?: string | null }} ShownPicture */
 
@@ -17,6 +18,8 @@ const PAUSE = 300; // ms; browsers count how often the address changes
 export function mount(element, { props, trigger, watch }) {
   /** @returns {ShownPicture} */
   const shown = () => props.shown;
+  const empty = () => shown().example === NONE;
+  const settings = () => (empty() ? {} : explorerState()); // of no picture there are none
   let timer = 0,
     restoring = true, // the page becomes what its address says: no new step for Back
     asked = false; // the server was asked for that, and has not answered
@@ -29,20 +32,22 @@ export function mount(element, { props, trigger, watch }) {
     document.dispatchEvent(new CustomEvent("vit-link", { detail: page })); // a tab may add its own
     address.search = "";
     if (address.hash.slice(1).split("/")[0] !== page.tab) address.hash = "";
-    for (const [key, value] of Object.entries({ model, example, fit, ...explorerState(), ...page }))
+    for (const [key, value] of Object.entries({ model, example, fit, ...settings(), ...page }))
       if (value !== null && value !== undefined) address.searchParams.set(key, String(value));
     return address.href;
   }
 
   // ---- The address bar
 
-  /** Another picture, model, fit or tab is a step that Back undoes; a setting is none. */
+  /** Another picture, model, fit or tab is a step that Back undoes, and so is no picture; a setting is
+   * none. */
   function remember() {
-    if (asked || explorerId() !== shown().id || !theExplorer()?.data) return; // on its way
+    const there = empty() || (explorerId() === shown().id && theExplorer()?.data);
+    if (asked || !there) return; // on its way
     const { model, example = null, fit, upload = null } = shown();
     const step = JSON.stringify([model, example, fit, upload, currentTab()]);
     const before = history.state?.step,
-      state = { step, upload, settings: explorerState() };
+      state = { step, upload, settings: settings() };
     const same = restoring || !before || before === step;
     history[same ? "replaceState" : "pushState"](state, "", pageAddress());
     restoring = false;
@@ -55,7 +60,7 @@ export function mount(element, { props, trigger, watch }) {
 
   /** Back and forward. What the browser knows, it does by itself. */
   function restore() {
-    const { step, settings } = history.state ?? {};
+    const { step, settings: then } = history.state ?? {};
     if (!step) return; // a place on the page
     const [model, example, fit, upload] = JSON.parse(step),
       now = shown();
@@ -68,8 +73,8 @@ export function mount(element, { props, trigger, watch }) {
       fit === now.fit &&
       upload === (now.upload ?? null);
     asked = !same;
-    if (same) theExplorer()?.set(settings);
-    else trigger("submit");
+    if (!same) trigger("submit");
+    else if (!empty()) theExplorer()?.set(then);
   }
 
   document.addEventListener("vitx-state", rememberSoon);

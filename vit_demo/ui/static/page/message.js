@@ -37,6 +37,7 @@ export function mount(element, { props, watch }) {
     show("");
   });
   mirrorToasts((heard, gone) => {
+    if (gone) document.dispatchEvent(new CustomEvent("vit-lost")); // whoever waits for an answer
     if (gone || lost) show(gone ? props.text.lost : "");
     else if (/\w \w.*[.!]$/.test(heard)) show(props.text.heard[heard] ?? heard); // not "Error" alone
     lost = gone;

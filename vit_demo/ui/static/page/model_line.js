@@ -1,6 +1,6 @@
 // @ts-check
 // One line about the model: what it knows, with the list of all of it; beside a small model the offer of
-// a larger one; how far a download is; and why a model cannot be had, until another one is chosen.
+// a larger one; how far a download is; and why a model cannot be had, until the visitor does something else.
 
 import { afterRender } from "../gradio.js";
 import { closest, find } from "./dom.js";
@@ -11,7 +11,13 @@ import { closest, find } from "./dom.js";
 export function mount(element, { props, watch, server }) {
   const language = () => document.documentElement.lang;
   let turn = 0,
-    newest = props.news;
+    newest = props.news,
+    closed = 0, // the wish whose failure needs no words any more
+    settled = false; // a picture is there, and nothing is under way
+
+  /** @param {string} state */
+  const isSettled = (state) => state === "done" || state === "failed";
+  settled = isSettled(document.documentElement.dataset.look);
 
   /** @param {string} tag @param {string} [text] */
   const make = (tag, text = "") =>
@@ -22,22 +28,66 @@ export function mount(element, { props, watch, server }) {
   function showNews() {
     // What is said of an older wish may arrive after the answer to a newer one.
     if ((props.news?.wish ?? 0) >= (newest?.wish ?? 0)) newest = props.news;
-    const news = newest?.says ? newest : null,
-      place = find(element, ".news"),
-      offer = find(element, ".offer");
+    const news = newest?.says && newest.wish !== closed ? newest : null,
+      place = find(element, ".news");
     if (!place) return;
     place.replaceChildren();
     place.classList.toggle("failed", Boolean(news?.failed));
     element.toggleAttribute("data-busy", Boolean(news && !news.failed));
-    offer.classList.toggle("away", Boolean(news));
     if (!news) return;
     place.append(make("p", news.says[language()] ?? news.says.en));
+    if (news.failed)
+      place.append(...instead(news, place.dataset), closeButton(place.dataset.close));
     if (news.share === undefined) return;
     const bar = make("progress");
     Object.assign(bar, { value: news.share, max: 1 });
     bar.setAttribute("aria-label", place.textContent);
     place.append(bar);
   }
+
+  /** Models that can be had, as buttons.
+   * @param {any} news @param {DOMStringMap} words */
+  function instead(news, words) {
+    const models = /** @type {{ name: string; title: string }[]} */ (
+      news.instead?.[language()] ?? []
+    );
+    if (!models.length) return [];
+    const place = make("div", words.instead);
+    place.className = "instead";
+    for (const { name, title } of models) {
+      const button = Object.assign(make("button", title), { type: "button", title: name });
+      button.addEventListener("click", () => offer(name, title));
+      place.append(button);
+    }
+    return [place];
+  }
+
+  /** @param {string} words */
+  function closeButton(words) {
+    const button = Object.assign(make("button", "\u2715"), { type: "button", className: "close" });
+    button.setAttribute("aria-label", words);
+    button.addEventListener("click", closeNews);
+    return button;
+  }
+
+  function closeNews() {
+    closed = newest?.wish;
+    showNews();
+  }
+
+  /** Once a picture is there, the next look comes of something that the visitor has done since.
+   * @param {{ state: string; busy: boolean }} look */
+  function looked({ state, busy }) {
+    if (busy && settled && newest?.failed) closeNews();
+    settled = isSettled(state);
+  }
+  document.addEventListener("vit-look", (event) =>
+    looked(/** @type {CustomEvent} */ (event).detail),
+  );
+
+  /** @param {string} name @param {string} [title] */
+  const offer = (name, title) =>
+    document.dispatchEvent(new CustomEvent("vit-model", { detail: { name, title } }));
 
   // ---- The offer
 
@@ -101,10 +151,7 @@ export function mount(element, { props, watch, server }) {
   element.addEventListener("click", (event) => {
     if (closest(event, ".all")) openThings(!isOpen());
     const button = closest(event, ".offer button");
-    if (button && !button.disabled)
-      document.dispatchEvent(
-        new CustomEvent("vit-model", { detail: { name: button.dataset.name } }),
-      );
+    if (button && !button.disabled) offer(button.dataset.name);
   });
   document.addEventListener("pointerdown", (event) => {
     if (isOpen() && !closest(event, "#things, #knows .all")) openThings(false);

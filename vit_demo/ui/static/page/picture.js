@@ -3,7 +3,7 @@
 // model saw of it. Picture, frame and sentence change together, when the new picture is ready to be drawn.
 
 import { question } from "../glossary.js";
-import { sendValue, uploadFile } from "../gradio.js";
+import { sendValue, serverAnswers, uploadFile } from "../gradio.js";
 import { closest, find } from "./dom.js";
 import { listenForFiles } from "./drop.js";
 import { whenExplorerIsThere } from "./explorer.js";
@@ -123,8 +123,9 @@ export function mount(element, { props, trigger, watch }) {
       const path = await uploadFile(file);
       if (mine === chosen) sendValue({ props, trigger }, { path });
     } catch {
+      const why = (await serverAnswers()) ? text.unsent : text.lost;
       if (mine !== chosen) return;
-      say(fill(text.unsent, { name: file.name }));
+      say(fill(why, { name: file.name }));
       showNewest();
     } finally {
       if (mine === chosen) sending(false);

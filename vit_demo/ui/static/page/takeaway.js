@@ -1,7 +1,7 @@
 // @ts-check
 // The files to take away.
 
-import { afterRender } from "../gradio.js";
+import { afterRender, answerOf } from "../gradio.js";
 import { commandOf } from "./command.js";
 import { closest, find } from "./dom.js";
 import { explorerState, theExplorer } from "./explorer.js";
@@ -50,10 +50,15 @@ export function mount(element, { server, watch }) {
     say(text.busy);
     button.setAttribute("aria-busy", "true");
     const request = { id: JSON.parse(shown).id, kind: button.dataset.kind };
-    const answer = await server.save_file({ ...request, language, state: explorerState() });
-    button.removeAttribute("aria-busy");
-    if (!answer?.url) return say(answer?.error ?? text.failed);
-    download(answer.url, answer.name);
-    say(text.done.replace("{name}", answer.name));
+    const all = { ...request, language, state: explorerState() };
+    try {
+      const { url, name } = await answerOf(server.save_file, all, text.lost);
+      download(url, name);
+      say(text.done.replace("{name}", name));
+    } catch (error) {
+      say(error.message);
+    } finally {
+      button.removeAttribute("aria-busy");
+    }
   });
 }

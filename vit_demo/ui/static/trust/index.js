@@ -6,9 +6,9 @@ import { fromBase64 } from "../explorer/blob.js";
 import { el } from "../explorer/elements.js";
 import { SCHEMA } from "../explorer/state.js";
 import { fill, labelName } from "../explorer/words.js";
-import { componentValue, mirrorProgress } from "../gradio.js";
+import { answerOf, componentValue, mirrorProgress } from "../gradio.js";
 import { explorerId, whenExplorerIsThere } from "../page/explorer.js";
-import { cancelJob, receiveNews, showJob, showOutcome, showQueue } from "./jobs.js";
+import { cancelJob, loseJob, receiveNews, showJob, showOutcome, showQueue } from "./jobs.js";
 import { buildHeads, buildKnockout, showChanges, showKnockout } from "./knockout.js";
 import { emptyOff } from "./off.js";
 import { drawPaint } from "./paint.js";
@@ -63,6 +63,7 @@ function mountTrust(element, { props, watch, trigger, server }, setup, explorer)
   watch("news", () => receiveNews(trust, props.news));
   watch("language", () => buildTrust(trust));
   document.addEventListener("vitx-state", () => syncWithExplorer(trust));
+  document.addEventListener("vit-lost", () => loseJob(trust));
   mirrorProgress("working", ({ place, failed }) => showQueue(trust, place, failed));
   new IntersectionObserver(
     ([entry]) => {
@@ -145,15 +146,18 @@ function showAll(trust) {
 /** The six maps of a label, when the section is near the screen; once.
  * @param {Trust} trust */
 async function fetchMaps(trust) {
-  const { id, label, maps, server, language } = trust;
+  const { id, label, maps, server, language, t } = trust;
   if (!trust.ready || !trust.near || maps.has(label)) return;
   maps.set(label, null); // on its way
-  const answer = await server.method_maps({ id, label, language });
-  if (id !== trust.id) return;
-  if (!answer?.data) {
+  let answer;
+  try {
+    answer = await answerOf(server.method_maps, { id, label, language }, t("lost"));
+  } catch (error) {
+    if (id !== trust.id) return;
     maps.delete(label);
-    return showOutcome(trust, "trust", answer?.error ?? trust.t("failed"), "failed");
+    return showOutcome(trust, "trust", error.message, "failed");
   }
+  if (id !== trust.id) return;
   const all = new Float32Array(fromBase64(answer.data).buffer),
     size = all.length / answer.methods.length;
   maps.set(

@@ -2,6 +2,7 @@
 // Long questions: one at a time, with a bar and a way out.
 
 import { el } from "../explorer/elements.js";
+import { submitLong } from "../gradio.js";
 
 /**
  * @param {Trust} trust
@@ -35,7 +36,15 @@ export function startJob(trust, request, done) {
   trust.job = { run, kind: request.kind, done, at: 0, of: 0, queue: "" };
   trust.showAll();
   showJob(trust);
-  trust.trigger("submit", { ...request, run, id: trust.id, language: trust.language });
+  const { trigger, id, language } = trust;
+  submitLong(trigger, { ...request, run, id, language }, () => loseJob(trust, run));
+}
+
+/** The server is gone: no answer comes.
+ * @param {Trust} trust
+ * @param {string} [run] */
+export function loseJob(trust, run = trust.job?.run) {
+  if (trust.job && trust.job.run === run) finishJob(trust, "failed", trust.t("lost"));
 }
 
 /** What the server says about the work: how far it is, what came out, what went wrong.

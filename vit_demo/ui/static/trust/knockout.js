@@ -5,6 +5,7 @@
 import { gradient } from "../explorer/draw.js";
 import { ARROWS, el } from "../explorer/elements.js";
 import { labelName, percent, shortName } from "../explorer/words.js";
+import { answerOf } from "../gradio.js";
 import { signed } from "./charts.js";
 import { jobBar, startJob } from "./jobs.js";
 import { emptyOff, pairOf, toggleMember } from "./off.js";
@@ -132,9 +133,11 @@ async function askWithout(trust) {
     heads: [...off.heads].map(pairOf),
     patches: [...off.patches].map(pairOf),
   };
-  const answer = await server.without(request);
+  const answer = await answerOf(server.without, request, t("lost")).catch((error) => ({
+    error: error.message,
+  }));
   if (turn !== trust.turn) return;
-  trust.without = answer?.after ? answer : { error: answer?.error ?? t("failed") };
+  trust.without = answer;
   showChanges(trust);
 }
 
