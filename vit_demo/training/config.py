@@ -82,7 +82,7 @@ class TrainConfig:
     patch_size: int | None = None
     channels: int | None = None
     embed_dim: int | None = None
-    depth: int | None = None
+    depth: int | None = None  # with init: more blocks than the model has, and it grows
     heads: int | None = None
     dropout: float | None = None
     attention_dropout: float | None = None
@@ -119,7 +119,7 @@ def complete(config: TrainConfig) -> TrainConfig:
     if config.teacher:
         recipe |= TAUGHT
     if config.init:
-        of_model = ("config", "patch_size", "channels", *SHAPES["tiny"], "first_weights")
+        of_model = ("config", "patch_size", "channels", "embed_dim", "heads", "first_weights")
         for name in (*of_model, "dropout", "attention_dropout"):
             if getattr(config, name) is not None:
                 raise ValueError(f"{flag(name)} does not go with --init: the model has its own.")

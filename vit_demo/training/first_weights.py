@@ -21,7 +21,8 @@ def first_model(
         torch.manual_seed(seed_of(config.seed))
         if start is not None:
             keep_head = list(start.labels) == list(class_names)
-            return refitted(start.model, classes, config.image_size, keep_head)
+            grown = deeper(start.model, config.depth) if config.depth else start.model
+            return refitted(grown, classes, config.image_size, keep_head)
         model = VisionTransformer(
             ViTConfig(
                 image_size=config.image_size,
@@ -56,6 +57,30 @@ def refitted(
     patches = resample_positions(patches, old.grid, model.config.grid)
     weights["pos_embed"] = torch.cat([prefix, patches], dim=1)
     model.load_state_dict(weights, strict=False)
+    return model
+
+
+@torch.no_grad()
+def deeper(trained: VisionTransformer, depth: int) -> VisionTransformer:
+    """The same function with more blocks: between the trained ones stand copies that add nothing yet.
+
+    A block adds to its tokens; a copy whose last matrices are zero adds zero until it has learnt what
+    to add (Chen, Goodfellow and Shlens 2016: Net2Net).
+    """
+    old = trained.config.depth
+    if depth < old:
+        raise ValueError(f"--depth is {depth}, but the model has {old} blocks already; use {old} or more.")
+    model = VisionTransformer(replace(trained.config, depth=depth))
+    rest = {n: w for n, w in trained.state_dict().items() if not n.startswith("blocks.")}
+    model.load_state_dict(rest, strict=False)
+    sources = [i * old // depth for i in range(depth)]  # of each new block: 6 to 9 is 0 0 1 2 2 3 4 4 5
+    for i, source in enumerate(sources):
+        block = model.blocks[i]
+        block.load_state_dict(trained.blocks[source].state_dict())
+        if i and sources[i - 1] == source:
+            for last in (block.attn.proj, block.mlp.fc2):
+                nn.init.zeros_(last.weight)
+                nn.init.zeros_(last.bias)
     return model
 
 
