@@ -35,8 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument_group("shape of the model (default: fits the set)").add_argument
     add("--config", choices=SHAPES, help="width, depth and heads by one name")
-    for name in ("image-size", "patch-size", "channels", "embed-dim", "depth", "heads"):
+    for name in ("image-size", "patch-size", "channels", "embed-dim", "heads"):
         add(f"--{name}", type=int, metavar="N")
+    add("--depth", type=int, metavar="N", help="blocks; with --init it may grow")
     add("--dropout", type=float, metavar="P", help="after positions, projections and MLP (0)")
     add("--attention-dropout", type=float, metavar="P", help="on the attention weights (0)")
 
