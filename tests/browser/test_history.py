@@ -66,6 +66,19 @@ def test_back_and_forward_walk_through_pictures_and_tabs(arrive):
     until_address(page, "tab=trust", "example=espresso")
 
 
+def test_who_goes_back_twice_in_a_moment_is_heard_twice(arrive):
+    page = arrive("?example=camel")
+    until_address(page, "example=camel", "tab=explore")
+    for example in ("espresso", "koala"):
+        choose_example(page, example)
+        until_address(page, f"example={example}")
+    page.route("**/run/*", lambda route: (page.wait_for_timeout(300), route.continue_()))
+    page.evaluate("addEventListener('popstate', () => history.back(), { once: true })")
+    page.go_back()
+    until_shown(page, "camel")
+    until_address(page, "example=camel")
+
+
 def test_back_and_forward_bring_model_and_settings(arrive):
     page = arrive("?model=many&example=camel")
     page.evaluate(

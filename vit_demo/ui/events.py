@@ -207,10 +207,11 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         ui.place,
         arrival,
         js=PLACE,
+        trigger_mode="always_last",  # who goes back twice in a moment is heard twice
         show_progress="hidden",
         queue=False,
         **quiet,
-    ).then(**loading)
+    ).then(**loading, trigger_mode="multiple")
     ui.language.input(
         relabel,
         [ui.language, ui.ready, ui.shown],
