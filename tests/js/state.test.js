@@ -14,7 +14,7 @@ import {
   tileSettings,
   useSchema,
 } from "../../vit_demo/ui/static/explorer/state.js";
-import { amount, percent } from "../../vit_demo/ui/static/explorer/words.js";
+import { amount, percent, tileName } from "../../vit_demo/ui/static/explorer/words.js";
 import { methodOf, stateOf } from "../../vit_demo/ui/static/trust/strip.js";
 import { fixtures } from "./fixtures.js";
 
@@ -167,6 +167,25 @@ test("a value is read in its unit, with its sign where the map has both", () => 
   assert.equal(read({ map: "relevance" }, 2.5), "2.5");
   assert.equal(read({ map: "gradient_rollout" }, 0.5), "50.0 %");
   assert.equal(read({ map: "gradient_rollout", label: 1, minus: 2 }, 0.5), "+50.0 pp");
+});
+
+test("a tile is named also while the numbers of its layer are on their way", () => {
+  const explorer = {
+    data: { arrays: { distance: [10, 20, 30, 40] }, prefix: { class: 1 } },
+    maps: { L: 2, H: 2 },
+    state: { direction: "from" },
+    t: (key, values) => [key, ...Object.values(values ?? {})].join(" "),
+  };
+  const named = (wall, tile) => tileName(/** @type {any} */ ({ ...explorer, wall }), tile);
+  const focus = [
+      [1, 2],
+      [3, 4],
+    ],
+    upper = [undefined, [0.3, 0.4]];
+  assert.equal(named({ focus, prefix: upper }, [0, 1]), "wall_name 1 2");
+  assert.equal(named({ focus: [], prefix: upper }, [1, 1]), "wall_name 2 2");
+  const whole = named({ focus, prefix: upper }, [1, 1]);
+  assert.equal(whole, "wall_name 2 2 · wall_facts 40 4.0 · wall_stays 40.0 % of_class");
 });
 
 test("a finding leaves nothing of what was set before, but the looks", () => {

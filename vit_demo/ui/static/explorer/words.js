@@ -111,14 +111,15 @@ export function queryName(explorer, query) {
 export function tileName(explorer, [layer, head]) {
   const { data, maps, state, wall, t } = explorer;
   const name = t("wall_name", { layer: layer + 1, head: head + 1 }),
-    bits = wall.focus[layer]?.[head];
-  if (bits === undefined) return name; // it is on its way
+    bits = wall.focus[layer]?.[head],
+    stays = wall.prefix[layer]?.[head];
+  if (bits === undefined || stays === undefined) return name; // they are on their way
   const distance = Math.round(data.arrays.distance[layer * maps.H + head]);
   const facts = [name, t("wall_facts", { distance, entropy: bits.toFixed(1) })],
     kinds = Object.keys(data.prefix).filter((kind) => data.prefix[kind]);
   if (kinds.length && state.direction === "from") {
     const tokens = t(kinds.length > 1 ? "of_prefix" : `of_${kinds[0]}`);
-    facts.push(t("wall_stays", { share: percent(wall.prefix[layer][head]), tokens }));
+    facts.push(t("wall_stays", { share: percent(stays), tokens }));
   }
   return facts.join(" · ");
 }
