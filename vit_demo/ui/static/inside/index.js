@@ -58,6 +58,9 @@ export function mount(element, { props, watch, server }, setup) {
     watch("value", () => changePicture(walk, componentValue(props)));
     watch("language", speak);
     document.addEventListener("vit-tab", () => opened(walk));
+    document.addEventListener("vit-link", (event) => {
+      if (shown()) /** @type {CustomEvent} */ (event).detail.hash = placeOf(walk);
+    });
     addEventListener("hashchange", () => followAddress(walk));
     document.addEventListener("keydown", (event) => onKey(walk, event));
     walk.host.onChange(() => followChoice(walk));
@@ -147,20 +150,19 @@ function followChoice(walk) {
 /** @param {Walk} walk */
 const ready = (walk) => Boolean(walk.id && walk.host.id === walk.id);
 
-/** The tab was opened; the address says where one is in the walk. (When it is left, link.js takes that
- * away.)
+/** The tab was opened.
  * @param {Walk} walk */
 function opened(walk) {
   if (!shown()) return;
-  markAddress(walk);
+  markPlace();
   show(walk);
 }
 
-/** @param {Walk} walk */
-function markAddress(walk) {
-  const hash = `#inside/${walk.page === "walk" ? walk.step : walk.page}`;
-  if (location.hash !== hash) history.replaceState(history.state, "", hash);
-}
+/** Where one is in the walk: page/link.js writes it into the address.
+ * @param {Walk} walk */
+const placeOf = (walk) => `inside/${walk.page === "walk" ? walk.step : walk.page}`;
+
+const markPlace = () => document.dispatchEvent(new CustomEvent("vit-place"));
 
 /** `#inside/5` is the fifth step, `#inside/anatomy` the model alone.
  * @param {Walk} walk */
@@ -184,7 +186,7 @@ function go(walk, where) {
     Object.assign(walk, { page: "walk", step: where });
   }
   walk.built = null;
-  markAddress(walk);
+  markPlace();
   show(walk);
   walk.ui.title?.focus({ preventScroll: true });
   if (walk.root.getBoundingClientRect().top < 0) walk.root.scrollIntoView({ block: "start" });

@@ -54,6 +54,9 @@ export function mount(element, { props, watch, server }, setup) {
   watch("language", speak);
   speak();
   document.addEventListener("vit-tab", () => arrive(learn));
+  document.addEventListener("vit-link", (event) =>
+    addPlace(learn, /** @type {CustomEvent} */ (event)),
+  );
   addEventListener("hashchange", () => followLink(learn));
   onTheme(() => showHeads(learn));
   followLink(learn);
@@ -74,7 +77,7 @@ export function mount(element, { props, watch, server }, setup) {
 async function arrive(learn) {
   const shown = currentTab() === "learn";
   if (!shown) pause(learn);
-  markLink(learn);
+  else markPlace();
   if (!theExplorer()) return; // which brings the words behind each "?"
   if (!shown || learn.history || learn.root.dataset.state === "waiting") return;
   learn.root.dataset.state = "waiting";
@@ -85,6 +88,7 @@ async function arrive(learn) {
     learn.at = Math.min(learn.at, history.moments.length - 1);
     learn.root.dataset.state = "ready";
     build(learn);
+    markPlace();
     askAboutDigit(learn);
   } catch (error) {
     learn.root.dataset.state = "failed";
@@ -129,7 +133,7 @@ function chooseDigit(learn, { example = null, drawing = null }) {
   Object.assign(learn, { example, drawing });
   for (const button of learn.ui.examples.children)
     button.setAttribute("aria-pressed", String(button.dataset.digit === example));
-  markLink(learn);
+  markPlace();
   if (example || drawing) return askAboutDigit(learn);
   learn.turn++;
   learn.digit = null;
@@ -164,7 +168,7 @@ function pause(learn) {
   clearInterval(learn.playing);
   learn.playing = null;
   showPlaying(learn);
-  markLink(learn);
+  markPlace();
 }
 
 /** @param {Learn} learn */
@@ -188,13 +192,16 @@ function followLink(learn) {
   }
 }
 
-/** The address names what is shown here; `page/link.js` forgets it when another tab is shown.
- * @param {Learn} learn */
-function markLink({ at, example, history: known }) {
-  if (!known || currentTab() !== "learn") return; // what a link asks for may not be there yet
-  const hash = `#learn/${at + 1}${example ? `/${example}` : ""}`;
-  history.replaceState(history.state, "", location.pathname + location.search + hash);
+/** What is shown here, for the address. What a link asks for may not be there yet.
+ * @param {Learn} learn
+ * @param {CustomEvent} event */
+function addPlace({ at, example, history: known }, { detail }) {
+  if (known && currentTab() === "learn")
+    detail.hash = `learn/${at + 1}${example ? `/${example}` : ""}`;
 }
+
+/** page/link.js writes it. */
+const markPlace = () => document.dispatchEvent(new CustomEvent("vit-place"));
 
 // ---- What is on the screen
 
@@ -298,7 +305,7 @@ function buildTime(learn) {
       pause(learn);
       go(learn, +ui.slider.value);
     },
-    onchange: () => markLink(learn),
+    onchange: markPlace,
   });
   ui.moment = el("strong", {});
   ui.seen = el("span", {});

@@ -28,10 +28,13 @@ export function mount(element, { props, trigger, watch }) {
   function pageAddress() {
     const { model, example, fit } = shown(),
       address = new URL(location.href);
-    const page = { tab: currentTab(), lang: document.documentElement.lang };
-    document.dispatchEvent(new CustomEvent("vit-link", { detail: page })); // a tab may add its own
+    /** @type {{ tab: string; lang: string; hash?: string }} */
+    const detail = { tab: currentTab(), lang: document.documentElement.lang };
+    document.dispatchEvent(new CustomEvent("vit-link", { detail })); // a tab may add its own
+    const { hash, ...page } = detail,
+      ofTab = address.hash.slice(1).split("/")[0] === page.tab; // it may not have loaded yet
     address.search = "";
-    if (address.hash.slice(1).split("/")[0] !== page.tab) address.hash = "";
+    address.hash = hash ?? (ofTab ? address.hash : "");
     for (const [key, value] of Object.entries({ model, example, fit, ...settings(), ...page }))
       if (value !== null && value !== undefined) address.searchParams.set(key, String(value));
     return address.href;
@@ -80,6 +83,7 @@ export function mount(element, { props, trigger, watch }) {
   document.addEventListener("vitx-state", rememberSoon);
   document.addEventListener("vit-tab", rememberSoon);
   document.addEventListener("vit-second", rememberSoon);
+  document.addEventListener("vit-place", rememberSoon);
   document.addEventListener("vit-language", remember);
   watch("shown", () => {
     asked = false;
