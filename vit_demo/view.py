@@ -68,9 +68,8 @@ class View:
     original: Image.Image  # RGB, upright, at most KEPT_PIXELS
     picture: Image.Image  # RGB, exactly the pixels the model saw
     fit: str
-    box: tuple[
-        float, float, float, float
-    ]  # the part of the given one in `picture`; wider if padded
+    # The part of the given one in `picture`; wider if padded
+    box: tuple[float, float, float, float]
     patch_size: tuple[int, int]
     size: tuple[int, int]  # width and height of the picture that was given
 

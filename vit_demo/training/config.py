@@ -129,10 +129,9 @@ def complete(config: TrainConfig) -> TrainConfig:
         check_choice("config", shape, tuple(SHAPES))
         recipe |= SHAPES[shape]
     missing = {name: value for name, value in recipe.items() if getattr(config, name) is None}
+    # numpy's numbers as Python's
     given = {name: value.item() for name, value in vars(config).items() if hasattr(value, "item")}
-    config = replace(
-        config, out=Path(config.out), **missing, **given
-    )  # numpy's numbers as Python's
+    config = replace(config, out=Path(config.out), **missing, **given)
     check(config)
     return config
 

@@ -75,9 +75,7 @@ def deeper(trained: VisionTransformer, depth: int) -> VisionTransformer:
     model = VisionTransformer(replace(trained.config, depth=depth))
     rest = {n: w for n, w in trained.state_dict().items() if not n.startswith("blocks.")}
     model.load_state_dict(rest, strict=False)
-    sources = [
-        i * old // depth for i in range(depth)
-    ]  # of each new block: 6 to 9 is 0 0 1 2 2 3 4 4 5
+    sources = [i * old // depth for i in range(depth)]  # 6 blocks to 9: 0 0 1 2 2 3 4 4 5
     for i, source in enumerate(sources):
         block = model.blocks[i]
         block.load_state_dict(trained.blocks[source].state_dict())
