@@ -29,7 +29,7 @@ from torch import Tensor
 
 from vit_demo import render
 from vit_demo.explain import Explanation, Label
-from vit_demo.export import shown_map
+from vit_demo.export import resolved, shown_map
 from vit_demo.labels import same_labels, short
 from vit_demo.map_settings import CLASS_MAPS, PLAIN_MAPS, MapSettings
 from vit_demo.trust import spearman
@@ -123,8 +123,7 @@ def compare(
     """The map that `settings` ask of the first (rollout, if not told), the same of the second, and their
     difference. For a class map without a label, each is asked about its own answer."""
     settings = settings or MapSettings()
-    both = [replace(settings, layer=first.layer_index(settings.layer))]
-    both.append(matched(settings, first, second))
+    both = [resolved(first, settings), matched(settings, first, second)]
     if settings.is_class_map:
         both = [
             replace(own, label=e.label_index(own.label))

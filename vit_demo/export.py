@@ -5,6 +5,7 @@ give the same files everywhere.
 """
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,8 +70,24 @@ def plain_tokens(explanation: Explanation, settings: MapSettings, layer: int | N
     return explanation.rollout(layer, tokens=True, **settings.rollout_options)
 
 
+def resolved(explanation: Explanation, settings: MapSettings) -> MapSettings:
+    """The same settings without negative numbers and names: which layer, head, patch and labels they are."""
+    changes = {"layer": explanation.layer_index(settings.layer)}
+    if not isinstance(settings.head, str):
+        changes["head"] = explanation.head_index(settings.head)
+    if settings.query is not None:
+        patch = explanation.query_tokens(settings.query).start - explanation.config.prefix_tokens
+        changes["query"] = divmod(patch, explanation.grid[1])
+    for name in ("label", "minus"):
+        label = getattr(settings, name)
+        if label is not None:
+            changes[name] = explanation.label_index(label)
+    return replace(settings, **changes)
+
+
 def caption(explanation: Explanation, settings: MapSettings, layer: bool = True) -> str:
     """What the map shows, in words. Layers, heads, rows and columns are counted from 1."""
+    settings = resolved(explanation, settings)
     names = {"head_rollout": "head rollout", "attention": "raw attention", "random": "random map",
              "gradient_rollout": "gradient rollout", "grad_cam": "Grad-CAM"}  # fmt: skip
     parts = [names.get(settings.map, settings.map)]
@@ -84,11 +101,11 @@ def caption(explanation: Explanation, settings: MapSettings, layer: bool = True)
     elif settings.map != "random":
         head = settings.head
         if layer:
-            parts.append(f"layer {explanation.layer_index(settings.layer) + 1}")
+            parts.append(f"layer {settings.layer + 1}")
         if isinstance(head, str):
             parts.append({"mean": "all heads", "max": "strongest", "min": "weakest"}[head])
         else:
-            parts.append(f"head {explanation.head_index(head) + 1}")
+            parts.append(f"head {head + 1}")
         if settings.map == "head_rollout" and settings.below == "same":
             parts.append("same head number below")
         if settings.map != "attention":
@@ -120,6 +137,7 @@ def ground(explanation: Explanation, settings: MapSettings, **size: int) -> Imag
 
 def looks(explanation: Explanation, settings: MapSettings) -> dict:
     """How a map with these settings is drawn, for `render.sheets`."""
+    settings = resolved(explanation, settings)
     return {
         "words": f"{explanation.model_name}: {caption(explanation, settings)}",
         "quantity": quantity(settings),
@@ -189,10 +207,11 @@ def description(
     explanation: Explanation, settings: MapSettings, image: str | Path | None = None
 ) -> dict:
     """What explanation.json holds: model, answer, geometry and the settings of the map."""
+    settings = resolved(explanation, settings)
     options = dict(settings.rollout_options)
     where = {
         "map": settings.map,
-        "layer": explanation.layer_index(settings.layer),
+        "layer": settings.layer,
         "head": settings.head,
         "query": options.pop("query"),
         "direction": settings.direction,

@@ -30,13 +30,15 @@ def same_labels(first: Sequence[str], second: Sequence[str]) -> dict[int, int]:
     """Which class of the second set is called as one of the first: by the whole label, else by one of its
     names, in any case. Where a name fits several labels of a set, it decides nothing."""
     matches: dict[int, int] = {}
+    taken: set[int] = set()
     for names in (lambda label: [label], names_of):
         there = owners(second, names)
         for name, index in owners(first, names).items():
             other = there.get(name)
-            free = index not in matches and other not in matches.values()
-            if index is not None and other is not None and free:
-                matches[index] = other
+            if index is None or other is None or index in matches or other in taken:
+                continue
+            matches[index] = other
+            taken.add(other)
     return matches
 
 

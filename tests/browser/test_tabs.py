@@ -63,6 +63,15 @@ def test_a_link_opens_its_tab(arrive):
     assert shown_panels(arrive("?tab=nonsense")) == ["explore"]
 
 
+def test_a_page_that_may_not_copy_says_so(arrive):
+    """Over plain http from another machine browsers have no clipboard for pages."""
+    page = arrive("?tab=trust")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.click("#link button")
+    page.wait_for_selector("#link .note:has-text('does not let this page copy')")
+    assert "tab=trust" in page.url
+
+
 def test_the_explorer_is_drawn_when_its_tab_opens(arrive):
     page = arrive("?tab=trust")
     open_tab(page, "explore")

@@ -24,8 +24,8 @@ const top = [
   ["tabby, tabby cat", 0.6, 3],
   ["lion", 0.1, 1],
 ];
-const picture = { grid: [4, 7], classes: 10, top };
-const fit = (state, change = {}) => fitting(state, { ...model, ...change }, picture);
+const picture = { grid: [4, 7], classes: 10, top, readout_tokens: [0, 1] };
+const fit = (state, change = {}, of = picture) => fitting(state, { ...model, ...change }, of);
 const [classMap, otherClassMap] = fixtures.schema.class_maps;
 
 test("nothing asked for gives the defaults, in the last layer", () => {
@@ -89,6 +89,13 @@ test("rollout has no single head; lean data have no fixed head", () => {
   assert.equal(fit({ below: "same" }).below, "same");
   assert.equal(fit({ below: "same" }, { full: false }).below, "mean");
   assert.equal(fit({ map: "rollout", direction: "to" }).direction, "from");
+});
+
+test("lean data discard nothing where several tokens answer: their rows are not here", () => {
+  const several = { ...picture, readout_tokens: [1, 29] };
+  assert.equal(fit({ discard: 0.3 }, { full: false }).discard, 0.3);
+  assert.equal(fit({ discard: 0.3 }, { full: true }, several).discard, 0.3);
+  assert.equal(fit({ discard: 0.3 }, { full: false }, several).discard, 0);
 });
 
 test("all heads of a head rollout are rollout, where they are the same map", () => {

@@ -267,7 +267,7 @@ def chooser_words(language: str) -> dict[str, str]:
 
 def link_html(language: str) -> str:
     text = words(language)
-    notes = {key: text[key] for key in ("link_done", "link_upload")}
+    notes = {key: text[key] for key in ("link_done", "link_upload", "link_failed")}
     return (
         f'<button type="button" class="link" data-notes=\'{attribute(notes)}\'>'
         f'{escape(text["link"])}</button><span class="note" role="status"></span>'

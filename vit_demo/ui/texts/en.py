@@ -33,6 +33,7 @@ PAGE = {
     "language": "Language",
     "link": "Copy link",
     "link_done": "Link copied",
+    "link_failed": "The browser does not let this page copy. Copy the address at the top of the window.",
     "link_upload": "Link copied. It opens the model and the settings; your own picture stays here.",
     "step_picture": "Picture",
     "step_answer": "Answer",

@@ -36,6 +36,7 @@ PAGE = {
     "language": "언어",
     "link": "링크 복사",
     "link_done": "링크를 복사했습니다",
+    "link_failed": "브라우저가 복사를 허용하지 않습니다. 주소창의 주소를 복사하세요.",
     "link_upload": "링크를 복사했습니다. 모델과 설정만 담기며, 올린 사진은 담기지 않습니다.",
     "step_picture": "사진",
     "step_answer": "예측",

@@ -87,8 +87,12 @@ export function fusionsOf(state) {
 /** A state that fits the model, whatever a link may say.
  * @param {Record<string, any>} state
  * @param {Pick<Maps, "L" | "H" | "full" | "fusions">} given
- * @param {Pick<Payload, "grid" | "classes" | "top">} given2 */
-export function fitting(state, { L, H, full, fusions }, { grid, classes, top }) {
+ * @param {Pick<Payload, "grid" | "classes" | "top" | "readout_tokens">} given2 */
+export function fitting(
+  state,
+  { L, H, full, fusions },
+  { grid, classes, top, readout_tokens: [start, stop] },
+) {
   /** @type {Record<string, any> & State} */
   const s = { ...SCHEMA.defaults };
   for (const key of Object.keys(SCHEMA.defaults)) if (state[key] !== undefined) s[key] = state[key];
@@ -118,6 +122,7 @@ export function fitting(state, { L, H, full, fusions }, { grid, classes, top }) 
   }
   if (s.map !== "attention") s.direction = "from";
   if (!full) s.below = "mean";
+  if (!full && stop - start > 1) s.discard = 0; // it needs the rows of all these tokens
   if (s.map !== "head_rollout" || !isOne(s.head)) s.part = "whole"; // what is special is one head's
   if (s.map === "head_rollout" && isRollout(s)) s.map = "rollout";
   if (s.map === "rollout" && (isOne(s.head) || !fusions)) s.head = "mean";

@@ -99,13 +99,15 @@ export function mount(element, { props, trigger, watch }) {
     const notes = JSON.parse(button.dataset.notes),
       note = find(element, ".note"),
       address = pageAddress();
+    let said = shown().upload ? notes.link_upload : notes.link_done;
     try {
       await navigator.clipboard.writeText(address);
     } catch {
-      remember(); // no permission, or not https: the address bar can be copied by hand
+      remember(); // no permission, or not https
+      said = notes.link_failed;
     }
     button.dataset.address = address;
-    note.textContent = shown().upload ? notes.link_upload : notes.link_done;
+    note.textContent = said;
     setTimeout(() => {
       note.textContent = "";
     }, 4000);
