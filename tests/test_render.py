@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageColor
 from support.models import small_classifier
 
 from vit_demo import render
@@ -75,7 +75,7 @@ def test_the_figure_has_picture_answer_map_and_heads(options):
     pixels = np.asarray(page)
     assert (pixels == (0, 128, 128)).all(axis=-1).any()  # the original is on it
     if explanation.labels:
-        accent = (0x2F, 0x6F, 0xDE)
+        accent = ImageColor.getrgb(render.ACCENT)
         assert (pixels[:, 800:] == accent).all(axis=-1).sum() > 500  # and the bars
 
 

@@ -155,6 +155,8 @@ def quantity(settings: MapSettings) -> str:
     """What the colours measure, as the page says it beside its legend."""
     if settings.map == "random":
         return "random numbers"
+    if settings.map == "contribution":
+        return "in units of the log probability"
     if settings.is_class_map and settings.map != "gradient_rollout":
         return "in units of the class's score (logit)"
     if settings.map == "head_rollout" and settings.part == "special":
@@ -168,14 +170,15 @@ def class_map_picture(
     explanation: Explanation, settings: MapSettings, heat: Tensor | np.ndarray
 ) -> Image.Image:
     """A class map over the picture. One with a sign has its scale below, with what both sides mean."""
-    picture, smooth = ground(explanation, settings), settings.smooth
+    picture = ground(explanation, settings)
+    looks = {"opacity": settings.opacity, "smooth": settings.smooth}
     if not settings.is_signed:
-        return render.overlay(picture, heat, colour_map=settings.colours, smooth=smooth)
+        return render.overlay(picture, heat, colour_map=settings.colours, **looks)
     label = explanation.labels[explanation.label_index(settings.label)]
     sides = (f"for {label}", "against")
     if settings.minus is not None:
         sides = (label, explanation.labels[explanation.label_index(settings.minus)])
-    return render.difference(picture, heat, *sides, smooth=smooth)
+    return render.difference(picture, heat, *sides, **looks)
 
 
 def arrays_of(explanation: Explanation, settings: MapSettings) -> dict[str, np.ndarray]:

@@ -234,7 +234,7 @@ class Inside:
 
     @property
     def nbytes(self) -> int:
-        return self.stream.nbytes + self.logits.nbytes
+        return self.stream.nbytes + self.logits.nbytes + self.images.nbytes
 
     def token(self, query: Query = None) -> int:
         """The number of a token."""

@@ -348,7 +348,7 @@ def complete_and_check(config: ViTConfig) -> None:
         value = getattr(config, name)
         if name == "mlp_dim" and value is None:
             value = 4 * config.embed_dim
-        fine = isinstance(value, Integral) and value >= least
+        fine = isinstance(value, Integral) and not isinstance(value, bool) and value >= least
         require(fine, f"{name} is {value!r:.60}; use a whole number of at least {least}.")
         object.__setattr__(config, name, int(value))  # numpy's integers become Python's
     for name, allowed in CHOICES.items():

@@ -19,7 +19,7 @@ from vit_demo.explain import Explanation
 from vit_demo.labels import short
 from vit_demo.map_settings import COLOUR_MAPS, DIFFERENCES, SIGNED_MAPS, unknown_colours
 
-INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#2f6fde"
+INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#2a68d4"
 CRISP_SIDE = 64  # pictures up to this side are shown with their pixels as blocks, and kept lossless
 Scale = tuple[float, float]
 
@@ -68,10 +68,12 @@ def overlay(
     return Image.blend(grey, colours, opacity)  # on grey, every colour belongs to the map
 
 
-def signed_overlay(picture: Image.Image, heat: Tensor | np.ndarray, **options) -> Image.Image:
+def signed_overlay(
+    picture: Image.Image, heat: Tensor | np.ndarray, *, opacity: float = 0.7, **options
+) -> Image.Image:
     """A map with values on both sides of zero: red above, blue below, white at zero."""
     scale = scale_around_zero(heat)
-    return overlay(picture, heat, colour_map=DIFFERENCES, scale=scale, opacity=0.7, **options)
+    return overlay(picture, heat, colour_map=DIFFERENCES, scale=scale, opacity=opacity, **options)
 
 
 def method_overlay(
@@ -83,12 +85,12 @@ def method_overlay(
 
 
 def difference(
-    picture: Image.Image, heat: Tensor | np.ndarray, more: str, less: str, *, smooth: bool = False
+    picture: Image.Image, heat: Tensor | np.ndarray, more: str, less: str, **looks
 ) -> Image.Image:
     """What speaks for one label rather than another, over the picture: red for `more`, blue for
     `less`, white where nothing decides between them; below it the scale, the same on both sides."""
     scale = scale_around_zero(heat)
-    shown = signed_overlay(picture, heat, smooth=smooth)
+    shown = signed_overlay(picture, heat, **looks)
     canvas = Image.new("RGB", (shown.width, shown.height + 64), PAPER)
     canvas.paste(shown)
     draw, font, y = ImageDraw.Draw(canvas), ImageFont.load_default(13), shown.height + 12
@@ -131,16 +133,17 @@ def wall(
         x = left + head * (width + gap) + width / 2
         draw.text((x, top / 2), f"{head + 1}", INK, font, anchor="mm")
     draw.text((left - 10, top / 2), "head", INK, font, anchor="rm")
+    of_all = scale_of(maps)
     for layer in range(layers):
         y = top + (layers - 1 - layer) * (height + gap)
         draw.text((left - 10, y + height / 2), f"layer {layer + 1}", INK, font, anchor="rm")
         for head in range(heads):
-            scale = scale_of(maps) if shared else scale_of(maps[layer, head])
+            scale = of_all if shared else scale_of(maps[layer, head])
             small = Image.fromarray(colourise(maps[layer, head], colour_map, scale))
             small = small.resize((width, height), Image.Resampling.NEAREST)
             canvas.paste(small, (left + head * (width + gap), y))
     words = "share of attention on a patch" if shared else "each map on a scale of its own"
-    ends = tuple(f"{end:.2%}" for end in scale_of(maps)) if shared else ("least", "most")
+    ends = tuple(f"{end:.2%}" for end in of_all) if shared else ("least", "most")
     legend(draw, canvas, (left, size[1] - 26), colour_map, ends, words, font)
     return canvas
 

@@ -212,6 +212,35 @@ def test_digits_are_drawn_and_erased(arrive):
     assert len(label_names(page)) == 10
 
 
+def test_a_drawing_is_kept_as_an_upload_is(arrive):
+    page = arrive("?model=vit-mnist")
+    pad = page.locator("#pad canvas").bounding_box()
+    x, y = pad["x"] + pad["width"] / 2, pad["y"]
+
+    def draw() -> None:
+        page.mouse.move(x, y + 20)
+        page.mouse.down()
+        page.mouse.move(x, y + pad["height"] - 20, steps=5)
+        page.mouse.up()
+
+    drawn = "document.querySelector('#picture img')?.naturalWidth === 280"
+    pixels = "document.querySelector('#pad canvas').getContext('2d').getImageData(0,0,280,280).data"
+    blank = f"{pixels}.every((value) => value === 255)"
+    after_new_result(page, draw)
+    page.wait_for_function(drawn)
+    assert not page.evaluate(blank)
+    page.wait_for_function("!!history.state?.upload")
+    page.reload()
+    page.wait_for_function(drawn)
+    after_new_result(page, draw)
+    choose_example(page, "digit-two")
+    assert page.evaluate(blank)  # the pad and the picture are never of two minds
+    page.wait_for_function("location.search.includes('digit-two')")
+    page.go_back()
+    page.wait_for_function(drawn)
+    page.wait_for_selector("#strip:not(:has([aria-pressed=true]))", state="attached")
+
+
 # Picture and frame
 
 

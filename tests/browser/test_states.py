@@ -124,6 +124,8 @@ def test_a_server_that_has_stopped_is_said_in_a_sentence(tmp_path, browser):
     page.wait_for_selector("#message .notice:has-text('The server does not answer')")
     assert page.locator("[data-testid=toast-body]:visible").count() == 0
     page.wait_for_function(f"!['running', 'waiting'].includes({LOOK})")
+    page.wait_for_selector("[data-example=shepherd][aria-pressed=true]")  # which is still shown
+    assert page.locator("[data-example][aria-pressed=true]").count() == 1
     page.click("#language [data-language=en]")
     assert page.locator("#message .notice").is_visible()  # until it answers again
     page.close()

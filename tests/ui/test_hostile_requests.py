@@ -142,7 +142,7 @@ def look(app, uploaded: dict, **values) -> dict:
     event = next(
         event
         for event in config["dependencies"]
-        if {"source", "picture", "pad"} <= {names[i] for i in event["inputs"]}
+        if {"source", "picture", "fit"} <= {names[i] for i in event["inputs"]}
     )
     usual = {"source": "picture 1", "picture": uploaded, "fit": "crop", "ready": "vit-mnist"}
     usual |= {"language": "en"} | values
@@ -156,7 +156,7 @@ def test_the_pages_own_event_is_guarded_too(app, uploaded):
         for mark in ({}, MARK):
             found = look(app, upload | mark)
             assert not found["success"] and "no such picture" in found["output"]["error"], found
-    odd = [{"source": "example ../../../etc/passwd"}, {"source": "drawing", "pad": "x" * 10_000}]
+    odd = [{"source": "example ../../../etc/passwd"}, {"source": "drawing"}]
     odd += [{"source": 5}, {"source": ["a"]}, {"fit": "zoom"}, {"ready": "/etc/passwd"}]
     odd += [{"language": ["x"]}, {"language": "../x"}, {"picture": None}, {"picture": "x"}]
     odd += [{"picture": "/etc/passwd"}, {"picture": {"path": 5}}, {"picture": [{"x": 1}]}]

@@ -1,11 +1,13 @@
 """The tab "Learn" on the server: a digit at every moment, the code as it stands, and bad requests."""
 
 import base64
+import io
 import shlex
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from support.paths import ROOT
 from support.runs import arguments
 
@@ -17,6 +19,13 @@ from vit_demo.ui.server_functions import guarded
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 EXAMPLE = "digit-four"
+
+
+def huge_drawing() -> str:
+    """A few kilobytes that would be 64 megapixels."""
+    stream = io.BytesIO()
+    Image.new("1", (8000, 8000)).save(stream, "PNG")
+    return base64.b64encode(stream.getvalue()).decode()
 
 
 def unpacked(text: str, *shape: int) -> torch.Tensor:
@@ -72,6 +81,7 @@ def test_what_does_not_depend_on_a_drawing(history):
         {"drawing": "data:image/png;base64,@@@"},
         {"drawing": "data:image/png;base64,aGVsbG8="},
         {"drawing": 5},
+        {"drawing": f"data:image/png;base64,{huge_drawing()}"},
     ],
 )
 def test_a_bad_request_gets_a_sentence(request_):

@@ -2,7 +2,9 @@
 
 import errno
 import gc
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,8 @@ from vit_demo.checkpoints.weights import CheckpointError
 from vit_demo.export import maps_of_layers
 from vit_demo.map_settings import settings_from
 from vit_demo.memory import give_back
+from vit_demo.ui import server_functions as ask
+from vit_demo.ui import store
 from vit_demo.ui.store import Server, Store
 
 
@@ -143,10 +147,62 @@ def test_two_views_of_one_example_do_not_share_a_file(small, lion):
         with np.load(server.store.folder_of(id) / name) as maps:
             expected = server.store.get(id).rollout(**view)
             np.testing.assert_allclose(maps["rollout"], expected, atol=1e-6)
-    for step in range(40):
-        server.save(id, "json", {"residual": step / 40}, "en")
-    assert len(list(server.store.folder_of(id).iterdir())) < 30
     server.store.close()
+
+
+def test_old_views_go_but_none_that_may_be_fetched_just_now(small, lion, monkeypatch):
+    server = Server()
+    server.models.kept["small"] = small
+    id, _ = server.explain(str(lion), "small", "crop", "lion")
+    folder = server.store.folder_of(id)
+    names = [server.save(id, "json", {"residual": step / 40}, "en") for step in range(40)]
+    assert all((folder / name).exists() for name in names)
+    monkeypatch.setattr(store, "BEING_FETCHED", 0.0)
+    last = server.save(id, "json", {"residual": 1}, "en")
+    assert (folder / last).exists() and len(list(folder.iterdir())) < 30
+    server.store.close()
+
+
+def test_a_file_to_take_away_is_always_whole(small, lion):
+    """Examples are shared: two visitors may ask for the same view, and a third one fetches it."""
+    server = Server()
+    server.models.kept["small"] = small
+    id, _ = server.explain(str(lion), "small", "crop", "lion")
+    path = server.store.folder_of(id) / server.save(id, "html", {"layer": 1}, "en")
+    whole, odd = path.read_bytes(), []
+    stop = threading.Event()
+
+    def ask() -> None:
+        while not stop.is_set():
+            server.save(id, "html", {"layer": 1}, "en")
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(200):
+        odd += [1] * (path.read_bytes() != whole)
+    path.unlink()  # nobody waits for a file that is being made: it is not there, or whole
+    for _ in range(200):
+        with suppress(FileNotFoundError):
+            odd += [1] * (path.read_bytes() != whole)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not odd
+    server.store.close()
+
+
+def test_questions_that_are_kept_count_too(small, lion):
+    """The limit holds also when explanations grow after they have come."""
+    server = Server()
+    server.models.kept["small"] = small
+    ids = [server.explain(str(lion), "small", fit)[0] for fit in ("crop", "pad", "stretch")]
+    server.store.most_bytes = server.store.bytes
+    answer = ask.answering(server, lambda explanation, request: {"fine": explanation.inside().N})
+    assert answer({"id": ids[-1]})["fine"]
+    assert list(server.store.kept) == ids[1:]
+    assert server.store.bytes <= server.store.most_bytes
+    server.close()
 
 
 def test_the_first_picture_keeps_its_name_and_no_other_model_gets_it(small, lion):

@@ -9,6 +9,7 @@ import hashlib
 import math
 import os
 import re
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -52,6 +53,16 @@ def own_file(name: str) -> Path | None:
     folder = os.environ.get("VIT_DEMO_WEIGHTS")
     paths = [Path(folder) / (name + suffix) for suffix in SUFFIXES] if folder else []
     return next((path for path in paths if path.is_file()), None)
+
+
+def room_in_cache() -> int:
+    """Bytes that are free where downloads go."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    place = Path(HF_HUB_CACHE)
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
 
 
 def cached_file(repo: str) -> Path | None:

@@ -12,6 +12,7 @@ from vit_demo.validate import json_text
 OF_ONE = ("map", "layer", "head", "query", "minus", "direction", "part", "fusion", "residual",
           "discard", "below", "picture", "opacity", "smooth", "scale")  # fmt: skip
 OF_MANY = ("maps", "resume", "batch_size", "workers")
+BELONGS = {"direction": "attention", "part": "head_rollout"}  # to these maps
 MOST_ERRORS = 10  # that are printed; the report has them all
 
 
@@ -29,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print the numbers as JSON")
     add("--colours", default="inferno", metavar="NAME", help="inferno, viridis, ...")
     add("--label", type=flags.label, help="also show what speaks for this label (name or number)")
-    add("--method", choices=CLASS_MAPS, help=f"the map of --label ({CLASS_MAPS[0]}); of a folder: the "
-        "map of each answer (rollout)")  # fmt: skip
+    add("--method", choices=CLASS_MAPS, help=f"the map of --label, or of the answer ({CLASS_MAPS[0]}); "
+        "of a folder: the map of each answer (rollout)")  # fmt: skip
 
     add = parser.add_argument_group("one picture").add_argument
     add("--map", choices=(*PLAIN_MAPS, "random"),
@@ -129,7 +130,8 @@ def explain_one(args: argparse.Namespace) -> None:
         raise unknown_colours(args.colours)
     classifier = flags.load_classifier(args)
     explanation = classifier.explain(image, args.fit)
-    label = None if args.label is None else explanation.label_index(args.label)
+    named = args.label is not None or args.method is not None  # a method alone: why the answer?
+    label = explanation.label_index(args.label) if named else None
     minus = None if args.minus is None else explanation.label_index(args.minus)
     if minus is not None and minus == label:
         raise ValueError("--label and --minus name the same label; compare two different ones.")
@@ -137,6 +139,9 @@ def explain_one(args: argparse.Namespace) -> None:
     # The overview is that of rollout, in which --head picks the tiles.
     one_head = args.head is not None
     map = args.map or (method if label is not None else "head_rollout" if one_head else "rollout")
+    for name, goes in BELONGS.items():
+        if getattr(args, name) != args.usual[name] and map != goes:
+            raise ValueError(f"--{name} {getattr(args, name)} goes with --map {goes}.")
     settings = MapSettings(
         map=map,
         layer=layer,
@@ -157,7 +162,8 @@ def explain_one(args: argparse.Namespace) -> None:
     arrays = export.arrays_of(explanation, settings)
     heads = arrays["head_rollouts"][layer]
     which = range(len(heads)) if not one_head else [explanation.head_index(args.head)]
-    asker = "the answer" if args.query is None else "patch {},{}".format(*args.query)
+    query = export.resolved(explanation, settings).query
+    asker = "the answer" if query is None else f"patch {query[0] + 1}, {query[1] + 1}"
     picture, colours = explanation.view.picture, {"colour_map": args.colours, "smooth": args.smooth}
     wall = {"shared": args.scale == "shared", "colour_map": args.colours}
     pictures = {

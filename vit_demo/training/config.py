@@ -161,11 +161,12 @@ def check(config: TrainConfig) -> None:
     below_1 = ("label_smoothing", "ema", "drop_patches", "dropout", "attention_dropout")
     for names, fine, wanted in (
         (at_least_1, lambda x: x >= 1, "1 or more"),
-        (at_least_0, lambda x: x >= 0, "0 or more"),
+        (at_least_0, lambda x: 0 <= x < math.inf, "0 or more"),
         (("lr", "clip"), lambda x: 0 < x < math.inf, "more than 0"),
         (below_1, lambda x: 0 <= x < 1, "from 0 to below 1"),
         (("mix_share", "teacher_weight"), lambda x: 0 <= x <= 1, "from 0 to 1"),
         (("snapshots",), lambda x: x == 0 or x >= 2, "0 (none), or 2 or more"),
+        (("teacher_size",), lambda x: x is None or x >= 1, "1 or more"),
         (("channels",), lambda x: x in (1, 3), "1 (grey) or 3 (red, green, blue)"),
     ):
         for name in names:

@@ -223,7 +223,11 @@ def load_folder(
                 f"{inner} and {beside[0]} must have the same classes, but only one of them has "
                 f"{', '.join(only)}; add or remove these folders."
             )
-        listed |= {"train": (files, labels), "test": (test_files, test_labels)}
+        listed = {
+            "all": (files + test_files, labels + test_labels),
+            "train": (files, labels),
+            "test": (test_files, test_labels),
+        }
     elif "all" not in parts:
         listed |= hold_out(names, files, labels)
     read, channels = reader(preprocess), len(preprocess.mean)
@@ -273,8 +277,10 @@ def hold_out(names: list[str], files: list[Path], labels: list[int]) -> dict:
     """Take the same tenth of each class away for the test every time, on every machine."""
     g = torch.Generator().manual_seed(0)
     train, test = ([], []), ([], [])
-    for label, name in enumerate(names):
-        inside = [file for file, of in zip(files, labels, strict=True) if of == label]
+    files_of = [[] for _ in names]
+    for file, label in zip(files, labels, strict=True):
+        files_of[label].append(file)
+    for label, (name, inside) in enumerate(zip(names, files_of, strict=True)):
         if len(inside) < 2:
             raise DataError(
                 f"The class {name!r} has one picture, {inside[0]}; it needs two or more, "

@@ -27,23 +27,24 @@ def measure(
     batch_size: int = 250,
     label_of: Tensor | None = None,
 ) -> dict:
-    """Loss, top-1, top-5 and confusion (true label, answer) over a whole set, in equal shares.
+    """Loss, top-1, top-5 and confusion (class of the set, answer) over a whole set, in equal shares.
 
     `label_of` gives the model's label for each class of the set, where they are not the same.
     """
     model.eval()
-    C = model.config.num_classes
-    labels = dataset.labels if label_of is None else label_of[dataset.labels]
-    confusion, sums = torch.zeros(C * C), torch.zeros(2)  # loss, right within five
+    K, C = len(dataset.class_names), model.config.num_classes
+    label_of = torch.arange(K) if label_of is None else label_of
+    confusion, sums = torch.zeros(K * C), torch.zeros(2)  # loss, right within five
     for indices in torch.arange(group.rank, len(dataset), group.world).split(batch_size):
         images = normalise(dataset.batch(indices), preprocess).to(group.device)
-        logits, truth = model(images).float().cpu(), labels[indices]
-        confusion += torch.bincount(truth * C + logits.argmax(1), minlength=C * C)
+        logits, true = model(images).float().cpu(), dataset.labels[indices]
+        confusion += torch.bincount(true * C + logits.argmax(1), minlength=K * C)
+        truth = label_of[true]
         five = (logits.topk(min(5, C)).indices == truth[:, None]).any(1).sum()
         sums += torch.stack([F.cross_entropy(logits, truth, reduction="sum"), five])
-    confusion = group.sum(confusion).reshape(C, C).long()
+    confusion = group.sum(confusion).reshape(K, C).long()
     loss, five = group.sum(sums).tolist()
-    right, M = confusion.diag().sum().item(), len(dataset)
+    right, M = confusion[torch.arange(K), label_of].sum().item(), len(dataset)
     return {"loss": loss / M, "top1": right / M, "top5": five / M, "confusion": confusion}
 
 
@@ -84,7 +85,7 @@ def evaluate(
     group = ProcessGroup(0, 1, choose_device(device))
     model = checkpoint.model.to(group.device)
     measured = measure(model, pictures, preprocess, group, batch_size, label_of)
-    confusion = measured["confusion"][label_of]  # of this set's classes
+    confusion = measured["confusion"]
     if out is not None:
         draw_confusion(out, confusion, pictures.class_names, checkpoint.labels)
     right = confusion[torch.arange(len(label_of)), label_of].double() / confusion.sum(1)

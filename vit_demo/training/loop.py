@@ -154,12 +154,11 @@ def train_epoch(run: Run, forward: nn.Module, epoch: int) -> dict:
 
 def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     """Everything before the first step, so that every mistake is found there."""
-    started = group.broadcast((config.out / "last.pt").exists())
+    saved = config.out / "last.pt"
+    started = group.broadcast(saved.exists())
     if started and not config.resume:
-        raise ValueError(f"{config.out} holds a run; go on with --resume, or choose another --out.")
-    state = group.broadcast(
-        read_state(config.out / "last.pt") if started and group.rank == 0 else None
-    )
+        raise holds_a_run(config.out)
+    state = group.first(lambda: read_state(saved)) if started else None
     start = load_checkpoint(config.init) if config.init else None
     preprocess = preprocess_of(config, start)
     train_set, test_set = load_in_turn(config, preprocess)
@@ -194,12 +193,18 @@ def prepared(config: TrainConfig, group: ProcessGroup) -> Iterator[Run]:
 
         def claim() -> None:
             until_done.enter_context(locked(make_folder(out)))
+            if not run.history and (out / "last.pt").exists():  # it ended while we read the data
+                raise holds_a_run(out)
             left = [*out.glob("tmp*.part*"), *kept.glob("tmp*.part*")]
             for path in left if run.history else [*left, *kept.glob("step-*.safetensors")]:
                 path.unlink()
 
         group.first(claim)
         yield run
+
+
+def holds_a_run(folder: Path) -> ValueError:
+    return ValueError(f"{folder} holds a run; go on with --resume, or choose another --out.")
 
 
 def first_student(model: VisionTransformer, width: int, config: TrainConfig) -> Student:

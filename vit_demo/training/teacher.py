@@ -76,7 +76,7 @@ class Teacher:
             path.with_name(f"teacher-tokens-{view}.npy") if self.config.teacher_tokens else None
         )
         if self.group.broadcast(path.exists() and (tokens is None or tokens.exists())):
-            self.answers = self.group.broadcast(read_answers(path, self.group, self.pictures))
+            self.answers = self.group.first(lambda: read_answers(path, self.pictures))
         else:
             self.group.first(lambda: make_folder(path.parent))
             with self.tokens_file(tokens) as file:
@@ -227,10 +227,7 @@ def draws_of(view: int, pictures: int, seed: int) -> Tensor:
     return torch.rand(pictures, DRAWS, generator=generator(seed, VIEW, view))
 
 
-def read_answers(path: Path, group: ProcessGroup, pictures: Dataset) -> Tensor | None:
-    """The answers in a file; only rank 0 reads, perhaps only its machine has the file."""
-    if group.rank:
-        return None
+def read_answers(path: Path, pictures: Dataset) -> Tensor:
     try:
         answers = load_file(path)["answers"]
         fine = answers.shape == (len(pictures), len(pictures.class_names))

@@ -79,6 +79,8 @@ def perturbation_test(
     In a process group (torchrun) each process takes its part; only rank 0 returns the result.
     """
     group = group or ProcessGroup(0, 1, classifier.device)
+    if not methods:
+        raise ValueError(f"No method is named; choose from {', '.join(METHODS)}.")
     for name in methods:
         check_method(name)
     whole("batch_size", batch_size, least=1)

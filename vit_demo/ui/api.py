@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import contextmanager
 
 import gradio as gr
-from gradio.processing_utils import save_bytes_to_cache
 from PIL import Image
 
 from vit_demo import compare as side_by_side
@@ -25,6 +24,7 @@ from vit_demo.image import ImageError
 from vit_demo.labels import read_label
 from vit_demo.map_settings import CLASS_MAPS, FITS, PLAIN_MAPS, MapSettings, settings_from
 from vit_demo.trust import charts
+from vit_demo.ui.folder import saved
 from vit_demo.ui.html import Picture
 from vit_demo.ui.questions import SECONDS
 from vit_demo.ui.runner import TooSlow
@@ -353,10 +353,6 @@ def time_limit(seconds: float) -> faithful.Progress:
             )
 
     return progress
-
-
-def saved(data: bytes, name: str, folder: str) -> str:
-    return save_bytes_to_cache(data, name, folder)
 
 
 def picture_file(drawn: Image.Image, name: str, folder: str) -> str:

@@ -68,7 +68,7 @@ function startGradio() {{
 def sketch(language: str) -> str:
     """The explorer comes into the slot. Nothing else can be used yet; if it stays so, `late` says it."""
     header = {"title": header_html(language), "model": CHOOSER_TEMPLATE}
-    header |= {"language": LANGUAGE_TEMPLATE, "link": link_html(language)}
+    header |= {"language": LANGUAGE_TEMPLATE, "link": link_html(language), "knows": ""}
     tabs = tabs_html(TABS, language).replace('aria-selected="false"', 'aria-selected="true"', 1)
     picture = part("picture", '<div class="well"></div>')
     late = f'<p id="late" role="status" hidden>{words(language)["script_failed"]}</p>'

@@ -31,7 +31,6 @@ from vit_demo.ui.html import (
 from vit_demo.ui.layout import TABS, chooser, nothing, speak
 from vit_demo.ui.limits import MOST_SESSIONS
 from vit_demo.ui.models import instead_of, kind_of, on_its_way, title_of, why_not
-from vit_demo.ui.server_functions import decoded
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import language_of, one_sentence, words
 
@@ -109,7 +108,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
             ui.knows: gr.update(news=news | {"wish": mine}),
         }
 
-    def look(source, upload, drawing, fit, ready, language, shown, wish):
+    def look(source, upload, fit, ready, language, shown, wish):
         """The newest picture through the newest model: the one event that runs it."""
         language, source, ready = language_of(language), str(source or ""), str(ready or "")
         text = words(language)
@@ -125,12 +124,10 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
                 return nothing(ui, classifier, ready, fit, language)
             if what == "example" and example not in EXAMPLES[kind]:
                 example = EXAMPLES[kind][0]
-            elif what == "drawing" and kind == "photo":
-                what, example = "example", EXAMPLES[kind][0]
             if what == "example":
                 file = str(example_path(example))
             else:
-                file, example = decoded(drawing) if what == "drawing" else path_of(upload), None
+                file, example = path_of(upload), None
             id, explanation = server.explain(file, ready, fit, example)
         except (ImageError, CheckpointError, ValueError) as error:
             sentence = one_sentence(error, language)
@@ -140,7 +137,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         else:
             settings = wish["settings"] if wish and wish["model"] == ready else None
             shown = {"id": id, "model": ready, "example": example, "fit": fit}
-            shown["upload"] = file if what == "picture" else None
+            shown["upload"] = None if example else file
             url = server.picture_url(id)
             contents = {
                 ui.contents[name]: tab.value(server, id, explanation) for name, tab in TABS.items()
@@ -176,7 +173,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
 
     spoken = list(speak(ui, server, "en", default, None))
     quiet = {"api_visibility": "private"}
-    inputs = [ui.source, ui.picture, ui.pad, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
+    inputs = [ui.source, ui.picture, ui.fit, ui.ready, ui.language, ui.shown, ui.wish]
     outputs = [ui.picture, ui.bar, ui.pad, ui.strip, ui.knows, ui.answer, *ui.contents.values()]
     outputs += [ui.take, ui.link, ui.status, ui.message, ui.shown, ui.wish]
     gr.on(
@@ -220,8 +217,7 @@ def connect(demo: gr.Blocks, ui: SimpleNamespace, server: Server, default: str) 
         queue=False,
         **quiet,
     )
-    ui.picture.input(None, ui.picture, ui.source, js=newest("picture"), **quiet)
-    ui.pad.input(None, ui.pad, ui.source, js=newest("drawing"), **quiet)
+    ui.picture.input(None, ui.picture, ui.source, js=NEWEST, **quiet)
     ui.strip.input(None, ui.strip, ui.source, js=CHOSEN, **quiet)
 
 
@@ -248,9 +244,8 @@ PLACE = """() => [{
 CHOSEN = "(name) => `example ${name} ${Date.now()}`"
 
 
-def newest(what: str) -> str:
-    """For the browser: a new picture or drawing is looked at; without one the page is empty."""
-    return f"(value) => `${{value ? '{what}' : 'none'}} ${{Date.now()}}`"
+# A new picture is looked at; without one the page is empty.
+NEWEST = "(value) => `${value ? 'picture' : 'none'} ${Date.now()}`"
 
 
 def path_of(upload: object) -> str:

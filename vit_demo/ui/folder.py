@@ -7,6 +7,7 @@ starts. Whose server still runs is told by a lock, which the system releases how
 number of a process says little, for in a container each server is number 1.
 """
 
+import hashlib
 import os
 import shutil
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import IO
 
+from vit_demo.files import atomic_write
 from vit_demo.validate import shown
 
 try:
@@ -69,6 +71,16 @@ class Folder:
         shutil.rmtree(self.path, ignore_errors=True)
         if self.lock:
             self.lock.close()
+
+
+def saved(data: bytes, name: str, folder: str) -> str:
+    """A file in a folder that is named by its contents: the same for all who ask for the same, and whole."""
+    path = Path(folder, hashlib.sha256(data).hexdigest(), name)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as part:
+            part.write_bytes(data)
+    return str(path.resolve())
 
 
 def keep_minutes() -> float:

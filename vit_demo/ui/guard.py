@@ -23,7 +23,7 @@ from vit_demo.validate import printable
 ADDRESS = re.compile(r"\s*[a-z][a-z0-9+.-]*:/", re.IGNORECASE)
 BLOCKED = re.compile(  # endpoints of Gradio's that this page has no use for
     r"/(proxy=|process_recording|deep_link|vibe-|undo-vibe|dev/reload|stream/|monitoring"
-    r"|upload_progress)"
+    r"|upload_progress|custom_component/)"
     r"|/file[=/]" + ADDRESS.pattern,
     re.IGNORECASE,
 )

@@ -53,6 +53,9 @@ def launch(demo: "gr.Blocks", host: str, port: int, share: bool = False, mcp: bo
         pass
     finally:
         demo.close(verbose=False)
+        for number in (signal.SIGINT, signal.SIGTERM):  # who asks twice does not want to wait
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
         say("\nStopped.")
 
 
@@ -76,8 +79,8 @@ def address(host: str | None, port: int | None) -> tuple[str, int]:
         )
     for name in ("GRADIO_SERVER_NAME", "GRADIO_SERVER_PORT"):  # Gradio stumbles over some values
         os.environ.pop(name, None)
-    given = port if port is not None else from_environment
-    port = free_port(host, int(given or FIRST_PORT), fixed=bool(given))
+    given = port if port is not None else from_environment or None
+    port = free_port(host, int(FIRST_PORT if given is None else given), fixed=given is not None)
     return (f"[{host}]" if ":" in host else host), port  # an IPv6 address, as in a URL
 
 

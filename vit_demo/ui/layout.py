@@ -111,6 +111,13 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             shown={},  # as `ui.shown`
             elem_id="link",
         )
+        ui.knows = HTML(
+            model_html(server.models.get(default), "en"),
+            js_on_load=mount_script("page/model_line.js"),
+            server_functions=about_models[1:],
+            elem_id="knows",
+            news={},  # of a model that is on its way, or cannot be had
+        )
     ui.message = HTML(
         "",  # a sentence
         html_template=MESSAGE_TEMPLATE,
@@ -126,7 +133,6 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
             ui.heading_1 = HTML(step(1, text["step_picture"]))
             with gr.Row(elem_id="inputs"):
                 ui.pad = HTML(
-                    None,  # the drawing, as a data URL
                     html_template=PAD_TEMPLATE,
                     js_on_load=mount_script("page/pad.js"),
                     draw=text["draw"],
@@ -164,13 +170,6 @@ def lay_out(server: Server, default: str) -> SimpleNamespace:
                 js_on_load=mount_script("page/answer.js"),
                 server_functions=[ask.answering(server, ask.all_labels)],
                 elem_id="answer",
-            )
-            ui.knows = HTML(
-                model_html(server.models.get(default), "en"),
-                js_on_load=mount_script("page/model_line.js"),
-                server_functions=about_models[1:],
-                elem_id="knows",
-                news={},  # of a model that is on its way, or cannot be had
             )
         with gr.Column(elem_id="right", scale=1, min_width=320):
             ui.tabs = HTML(

@@ -6,6 +6,7 @@ one drawing at every moment. After that the slider asks nobody.
 
 import base64
 import inspect
+import io
 import json
 from collections.abc import Callable
 from functools import cache
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import gradio as gr
 import torch
+from PIL import Image
 from torch import Tensor
 
 from vit_demo.embedded import PACKAGE, example_path
@@ -21,13 +23,14 @@ from vit_demo.image import ImageError
 from vit_demo.inside import position_similarity
 from vit_demo.learning import History, load_history
 from vit_demo.ui.html import EXAMPLES, HTML, thumbnail
-from vit_demo.ui.server_functions import BUSY, decoded, guarded
+from vit_demo.ui.server_functions import BUSY, guarded
 from vit_demo.ui.static import mount_script
 from vit_demo.ui.store import Server
 from vit_demo.ui.texts import LEARN_TEXTS, example_name
 
 COMMAND = "vit-demo train mnist --out runs/mnist --epochs 14 --snapshots 16"
 MAPS = ("head_rollout", "attention")
+MOST_SIDE = 1024  # pixels of a drawing; the pad has 280
 
 
 def make_tab(server: Server) -> gr.HTML:
@@ -94,6 +97,19 @@ def digit_over_time(request: dict) -> dict:
         "size": seen.size,
         "pixels": base64.b64encode(seen.tobytes()).decode(),
     }
+
+
+def decoded(drawing: object) -> bytes:
+    """A drawing pad's data URL as the bytes of a PNG file."""
+    try:
+        data = base64.b64decode(str(drawing or "").partition(",")[2], validate=True)
+        with Image.open(io.BytesIO(data), formats=["PNG"]) as picture:
+            fine = max(picture.size) <= MOST_SIDE
+    except (ValueError, OSError, SyntaxError) as error:
+        raise ImageError("The drawing did not arrive; draw it again.") from error
+    if not fine:
+        raise ImageError("The drawing is larger than the pad; draw it again.")
+    return data
 
 
 @cache

@@ -11,10 +11,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from gradio.processing_utils import save_bytes_to_cache
 from gradio_client import handle_file
 from gradio_client.utils import is_file_obj_with_meta
 
+from vit_demo.ui.folder import saved
 from vit_demo.ui.limits import FILE_BYTES
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def in_words(result: object) -> object:
 
 def picture_file(text: object, folder: str) -> dict:
     """A data URI as a file that can be sent like any other."""
-    return handle_file(save_bytes_to_cache(picture_bytes(text), "picture", folder))
+    return handle_file(saved(picture_bytes(text), "picture", folder))
 
 
 def picture_bytes(text: object) -> bytes:

@@ -72,6 +72,13 @@ def finish_tools(demo: gr.Blocks) -> None:
     mcp.adapt(demo.mcp_server_obj, get_upload_folder())
 
 
+class Forgetful(set):
+    """Gradio remembers the path of every upload, to remove them at some time; here `folder.py` does."""
+
+    def update(self, *paths: object) -> None:
+        pass
+
+
 def build(server: Server, default: str) -> gr.Blocks:
     """The whole page, ready to launch with `launch_options`."""
     gr.set_static_paths([server.store.folder])
@@ -80,6 +87,7 @@ def build(server: Server, default: str) -> gr.Blocks:
         ui = lay_out(server, default)
         connect(demo, ui, server, default)
         add_api(server, default)
+    demo.upload_file_set = Forgetful()
     demo.early = early_parts(server.first)
     demo.queue(max_size=MOST_WAITING, api_open=False)  # False: nobody passes by the queue
     limit_queue(demo._queue)

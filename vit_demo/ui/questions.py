@@ -172,6 +172,7 @@ def work(server: Server, request: dict) -> Iterator[dict]:
             yield {"run": run, **news}
     finally:
         watching.close()
+        server.store.trim()
 
 
 # The component

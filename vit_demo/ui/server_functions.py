@@ -59,8 +59,11 @@ def answering(server: Server, question: Question) -> Callable[[dict], dict]:
             explanation = server.store.get(str(request.get("id")))
             if explanation is None:
                 return {"error": text["gone"]}
-            with BUSY:
-                return question(explanation, request)
+            try:
+                with BUSY:
+                    return question(explanation, request)
+            finally:
+                server.store.trim()  # the answer may be kept, too
         except ValueError as error:  # the library's own words
             return {"error": one_sentence(error, language(request))}
         except ODD as error:
@@ -216,14 +219,6 @@ def guarded(question: Callable[[dict], dict]) -> Callable[[dict], dict]:
             return {"error": words(request.get("language"))["failed_answer"]}
 
     return answer
-
-
-def decoded(drawing: object) -> bytes:
-    """A drawing pad's data URL as the bytes of a PNG file."""
-    try:
-        return base64.b64decode(str(drawing or "").partition(",")[2], validate=True)
-    except ValueError as error:
-        raise ImageError("The drawing did not arrive; draw it again.") from error
 
 
 def files_on_demand(server: Server):

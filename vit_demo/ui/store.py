@@ -17,6 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
@@ -24,9 +25,10 @@ from weakref import ref
 
 from vit_demo import export
 from vit_demo.checkpoints import LONGEST_NAME, SUFFIXES, CheckpointError, embedded
-from vit_demo.checkpoints.hub import UNREACHABLE, is_on_disk, offline_message
+from vit_demo.checkpoints.hub import UNREACHABLE, is_on_disk, offline_message, room_in_cache
 from vit_demo.checkpoints.timm_models import parameter_count, supported_timm
 from vit_demo.explain import Classifier, Explanation, load
+from vit_demo.files import atomic_write
 from vit_demo.map_settings import MapSettings, settings_from
 from vit_demo.memory import give_back, system_memory
 from vit_demo.ui.explorer import standalone_html
@@ -39,6 +41,8 @@ MOST_BYTES = 2**30
 GIVEN_BACK_AT = 2**28  # bytes of explanations that were dropped
 MODEL_BYTES = 2 * 2**30
 MOST_VIEWS = 20  # of one picture, with files to take away
+BEING_FETCHED = 60.0  # seconds: so long a view stays in any case
+LOADING = threading.Semaphore(2)  # each needs memory for the file and for the model
 DOWNLOADING = threading.Semaphore(4)  # more of them at once would only be slower, each
 PREVIEW, PREVIEW_SIDE = "picture.jpg", 900  # pixels: three for each of the screen
 
@@ -66,6 +70,11 @@ class Store:
             self.kept[id] = explanation
             if key is not None:
                 self.known[key] = id
+        self.trim()
+
+    def trim(self) -> None:
+        """The oldest ones go until there is room. Each question may have made one larger."""
+        with self.lock:
             while len(self.kept) > self.most or (
                 len(self.kept) > 1 and self.bytes > self.most_bytes
             ):
@@ -191,6 +200,11 @@ class Models:
         return sum(map(size_of, self.kept.values()))
 
 
+def file_size(name: str) -> int:
+    """Bytes of a timm model's weights; of other files nobody but the person at the server decides."""
+    return 4 * parameter_count(name) if name in supported_timm() else 0
+
+
 def size_of(classifier: Classifier) -> int:
     return sum(parameter.nbytes for parameter in classifier.model.parameters())
 
@@ -223,18 +237,23 @@ class Server:
             )
         else:
             how = {"name": name}
+        size = file_size(name)
+        if 2 * size > system_memory():  # a file is read, and a model made of it
+            raise CheckpointError(
+                f"{name} takes {size / 1e9:.1f} GB, too much for the memory here; choose a smaller model."
+            )
         if not self.is_here(name):
             return self.download(name)
-        return self.loaded(how)
+        with LOADING:
+            return self.loaded(how)
 
     def download(self, name: str) -> Classifier:
         """A model from the hub: a few at a time, and none that has no room here. Once the hub cannot be
         reached, all who wait are told."""
-        began = time.monotonic()
-        size = 4 * parameter_count(name) if name in supported_timm() else 0
-        if 2 * size > system_memory():  # a file is read, and a model made of it
+        began, size = time.monotonic(), file_size(name)
+        if 2 * size > room_in_cache():
             raise CheckpointError(
-                f"{name} takes {size / 1e9:.1f} GB, too much for the memory here; choose a smaller model."
+                f"{name} takes {size / 1e9:.1f} GB, too much for the disk here; choose a smaller model."
             )
         with DOWNLOADING:
             if self.silent > began:
@@ -289,7 +308,8 @@ class Server:
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
         id = self.store.new_id(self.first_id(classifier, example, fit))
         try:
-            self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
+            with atomic_write(self.store.folder_of(id) / "explorer.bin") as part:
+                part.write_bytes(blob)
             save_preview(explanation, self.store.folder_of(id) / PREVIEW)
         except OSError:  # the disk is full
             shutil.rmtree(self.store.folder_of(id), ignore_errors=True)
@@ -341,26 +361,36 @@ class Server:
         explanation = self.store.get(id)
         if explanation is None:
             return None
-        view = hashlib.sha256(json.dumps([state, language], sort_keys=True).encode()).hexdigest()[
-            :16
-        ]
-        folder = self.store.folder_of(id)
-        views = sorted((f for f in folder.iterdir() if f.is_dir()), key=lambda f: f.stat().st_mtime)
-        for old in views[: max(0, len(views) - MOST_VIEWS)]:
-            shutil.rmtree(old, ignore_errors=True)
-        path = folder / view / FILES[kind]
+        digest = hashlib.sha256(json.dumps([state, language], sort_keys=True).encode()).hexdigest()
+        path = self.store.folder_of(id) / digest[:16] / FILES[kind]
+        if path.exists():
+            os.utime(path.parent)  # it is young again
+            return f"{path.parent.name}/{path.name}"
+        forget_old_views(self.store.folder_of(id))
         path.parent.mkdir(exist_ok=True)
         settings = settings_from(state)
-        if kind == "npz":
-            path.write_bytes(export.npz_bytes(export.arrays_of(explanation, settings)))
-        elif kind == "json":
-            text = export.json_text(export.description(explanation, settings))
-            path.write_text(text, encoding="utf-8")
-        elif kind == "html":
-            path.write_text(standalone_html(explanation, language, state), encoding="utf-8")
-        else:
-            export.save_animation(explanation, settings, path)
-        return f"{view}/{path.name}"
+        with atomic_write(path) as part:  # others may be fetching it just now
+            if kind == "npz":
+                part.write_bytes(export.npz_bytes(export.arrays_of(explanation, settings)))
+            elif kind == "json":
+                text = export.json_text(export.description(explanation, settings))
+                part.write_text(text, encoding="utf-8")
+            elif kind == "html":
+                part.write_text(standalone_html(explanation, language, state), encoding="utf-8")
+            else:
+                export.save_animation(explanation, settings, part)
+        return f"{path.parent.name}/{path.name}"
+
+
+def forget_old_views(folder: Path) -> None:
+    """Of a picture's views the newest stay, and those that somebody may be fetching just now."""
+    views = []
+    for view in folder.iterdir():
+        with suppress(FileNotFoundError):  # somebody else forgets it, too
+            views += [(view.stat().st_mtime, view)] if view.is_dir() else []
+    for since, view in sorted(views)[: max(0, len(views) - MOST_VIEWS)]:
+        if since < time.time() - BEING_FETCHED:
+            shutil.rmtree(view, ignore_errors=True)
 
 
 def save_preview(explanation: Explanation, path: Path) -> None:

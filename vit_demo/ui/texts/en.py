@@ -29,7 +29,7 @@ PAGE = {
     "model_input": "sees {width} × {height} px",
     "offer": "Use an ImageNet model: {model}, 1,000 labels, {size}, once",
     "offer_here": "Use an ImageNet model: {model}, 1,000 labels, already here",
-    "offer_offline": "The model hub cannot be reached from this server, so it cannot be downloaded now.",
+    "offer_offline": "The model hub cannot be reached from this server now.",
     "language": "Language",
     "link": "Copy link",
     "link_done": "Link copied",

@@ -32,7 +32,7 @@ PAGE = {
     "model_input": "입력 {width} × {height} px",
     "offer": "ImageNet 모델 쓰기: {model}, 레이블 1,000개, {size} (한 번만 다운로드)",
     "offer_here": "ImageNet 모델 쓰기: {model}, 레이블 1,000개, 이미 있음",
-    "offer_offline": "이 서버에서 모델 허브에 연결할 수 없어 지금은 다운로드할 수 없습니다.",
+    "offer_offline": "지금은 이 서버에서 모델 허브에 연결할 수 없습니다.",
     "language": "언어",
     "link": "링크 복사",
     "link_done": "링크를 복사했습니다",

@@ -18,8 +18,8 @@ export function mount(element, { props, watch }) {
   };
   bar.addEventListener("click", () => scrollTo({ top: 0, behavior: "smooth" }));
   whenMounted("picture", (picture) => {
-    new IntersectionObserver(([entry]) => {
-      bar.dataset.near = String(entry.isIntersecting);
+    new IntersectionObserver((entries) => {
+      bar.dataset.near = String(entries.at(-1).isIntersecting); // a slow page hears of several at once
       show();
     }).observe(picture);
   });

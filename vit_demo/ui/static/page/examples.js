@@ -13,9 +13,10 @@ export const chooseExample = (name) => find(document, `[data-example="${name}"]`
  * @param {HTMLElement} element
  * @param {GradioComponent} gradio */
 export function mount(element, { props, trigger, watch }) {
-  const show = () => {
+  let arrived = props.value; // the example on the page; null: another picture
+  const show = (name = props.value) => {
     for (const button of element.querySelectorAll("button"))
-      button.setAttribute("aria-pressed", String(button.dataset.example === props.value));
+      button.setAttribute("aria-pressed", String(button.dataset.example === name));
   };
   element.addEventListener("click", (event) => {
     const name = closest(event, "button")?.dataset.example;
@@ -24,6 +25,14 @@ export function mount(element, { props, trigger, watch }) {
     sendValue({ props, trigger }, name);
     show();
   });
-  watch(["value", "items"], show);
+  watch(["value", "items"], () => show());
+  document.addEventListener("vit-look", (event) => {
+    const { state } = /** @type {CustomEvent} */ (event).detail;
+    if (state === "failed") show(arrived); // what was chosen did not come
+    if (state === "done")
+      requestAnimationFrame(() => {
+        arrived = props.value;
+      });
+  });
   show();
 }

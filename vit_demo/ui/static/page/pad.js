@@ -1,23 +1,30 @@
 // @ts-check
 // The pad to draw digits on.
 
-import { sendValue } from "../gradio.js";
 import { find } from "./dom.js";
-import { forgetUpload } from "./picture.js";
+import { removePicture, takePicture } from "./picture.js";
 
-/** After each stroke the drawing is sent. An empty pad has no answer.
- * @param {HTMLElement} element
- * @param {GradioComponent} gradio */
-export function mount(element, { props, trigger }) {
-  /** @param {string | null} drawing */
-  const send = (drawing) => {
-    forgetUpload();
-    sendValue({ props, trigger }, drawing);
-  };
-  const pad = drawingPad(find(element, "canvas"), send);
+/** After each stroke the drawing is sent, as a picture like any other. An empty pad has no answer; and with
+ * another picture on the page it is empty.
+ * @param {HTMLElement} element */
+export function mount(element) {
+  const canvas = find(element, "canvas");
+  let sent = ""; // the name of the last drawing, which the address keeps
+  const pad = drawingPad(canvas, () =>
+    canvas.toBlob((blob) => {
+      sent = `drawing-${Date.now()}.png`;
+      takePicture(new File([blob], sent, { type: blob.type }));
+    }),
+  );
   find(element, "button").addEventListener("click", () => {
     pad.erase();
-    send(null);
+    removePicture();
+  });
+  document.addEventListener("vit-chosen", (event) => {
+    if (/** @type {CustomEvent} */ (event).detail !== sent) pad.erase();
+  });
+  addEventListener("popstate", () => {
+    if (!String(history.state?.upload).endsWith(sent)) pad.erase();
   });
 }
 

@@ -16,9 +16,22 @@ const FITS = ["crop", "pad", "stretch", "native"];
 
 let chosen = 0; // pictures so far: the last one counts
 
+/** @type {{ take?: (file: File) => void; remove?: () => void }} */
+const ways = {};
+/** @param {File} file */
+export const takePicture = (file) => ways.take(file);
+export const removePicture = () => ways.remove();
+
+/** Something was chosen; if it is a file, by this name.
+ * @param {string} [name] */
+function choose(name = "") {
+  document.dispatchEvent(new CustomEvent("vit-chosen", { detail: name }));
+  return ++chosen;
+}
+
 /** Something else was chosen: a picture that is still being sent does not count any more. */
 export function forgetUpload() {
-  chosen++;
+  choose();
   sending(false);
 }
 
@@ -108,7 +121,7 @@ export function mount(element, { props, trigger, watch }) {
   /** The one way in. It is shown at once, as far as the browser can draw it, and sent.
    * @param {File} file */
   async function take(file) {
-    const mine = ++chosen,
+    const mine = choose(file.name),
       { text, most } = props;
     closeCamera();
     say("");
@@ -181,14 +194,16 @@ export function mount(element, { props, trigger, watch }) {
     say(props.text.no_paste);
   }
 
-  const ways = {
+  const buttons = {
     choose: () => field.click(),
     camera: () => (camera ? closeCamera() : openCamera()),
     paste,
     photograph,
     remove: () => (camera ? closeCamera() : remove()),
   };
-  element.addEventListener("click", (event) => ways[closest(event, "[data-do]")?.dataset.do]?.());
+  element.addEventListener("click", (event) =>
+    buttons[closest(event, "[data-do]")?.dataset.do]?.(),
+  );
   field.addEventListener("input", (/** @type {Event} */ event) => event.stopPropagation());
   field.addEventListener("change", (/** @type {Event} */ event) => {
     event.stopPropagation();
@@ -196,6 +211,7 @@ export function mount(element, { props, trigger, watch }) {
     field.value = ""; // the same file may be chosen again
   });
   listenForFiles({ take, text: () => props.text });
+  Object.assign(ways, { take, remove });
 
   document.addEventListener("vit-look", (event) => {
     // what was sent gives way to what the server shows

@@ -66,8 +66,8 @@ function mountTrust(element, { props, watch, trigger, server }, setup, explorer)
   document.addEventListener("vit-lost", () => loseJob(trust));
   mirrorProgress("working", ({ place, failed }) => showQueue(trust, place, failed));
   new IntersectionObserver(
-    ([entry]) => {
-      if (!entry.isIntersecting) return;
+    (entries) => {
+      if (!entries.at(-1).isIntersecting) return;
       trust.near = true;
       fetchMaps(trust);
     },
