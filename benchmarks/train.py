@@ -19,7 +19,7 @@ from vit_demo.distributed import ProcessGroup
 from vit_demo.training.config import SHAPES, TrainConfig, complete
 from vit_demo.training.data import Dataset, preprocess_of
 from vit_demo.training.first_weights import first_model
-from vit_demo.training.loop import quickest_way_back, train_epoch
+from vit_demo.training.loop import choose_attention, train_epoch
 from vit_demo.training.optimizers import make_optimizers
 from vit_demo.training.run import Run
 
@@ -55,7 +55,8 @@ def our_round(args: argparse.Namespace):
     noise = torch.randint(0, 256, (count, 3, 32, 32), dtype=torch.uint8)
     labels, names = torch.randint(0, 10, (count,)), [str(i) for i in range(10)]
     dataset = Dataset("noise", labels, names, (32, 32), 3, noise)
-    model = quickest_way_back(first_model(config, None, names), config)
+    model = first_model(config, None, names)
+    choose_attention(model, config)
     run = Run(
         config,
         ProcessGroup(0, 1, torch.device("cpu")),

@@ -327,7 +327,28 @@ def test_what_is_written_down(pair):
     )
 
 
-@pytest.mark.parametrize("settings", [MapSettings(), MapSettings(map="contribution", label=1)])
+NEGATIVE = MapSettings(map="attention", layer=-2, head=-1, query=(-3, -3))
+
+
+def test_negative_numbers_and_names_are_told_as_what_they_are(pair):
+    first, second = compare(*pair, NEGATIVE).settings
+    rows, cols = pair[0].grid
+    assert (first.layer, first.head) == (pair[0].layers - 2, pair[0].heads - 1)
+    assert first.query == (rows - 3, cols - 3)
+    assert min(second.layer, second.head, *second.query) >= 0
+    names = MapSettings(map="contribution", label=pair[0].labels[1], minus=pair[0].labels[0])
+    assert (compare(*pair, names).settings[0].label, names.minus) == (1, pair[0].labels[0])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        MapSettings(),
+        NEGATIVE,
+        MapSettings(map="contribution", label=1),
+        MapSettings(map="contribution", label="label 1", minus="label 0"),
+    ],
+)
 def test_the_figure(pair, small, settings):
     for both in (pair, (small.explain(noise()), small.explain(noise(1)))):
         drawn = figure(compare(*both, settings))

@@ -83,6 +83,20 @@ def test_caption_says_what_is_shown(explanation, name, words):
     assert export.description(explanation, settings)["shows"] == words
 
 
+def test_negative_numbers_are_told_as_what_they_are(explanation):
+    rows, cols = explanation.grid
+    last = {"layer": explanation.layers - 1, "head": explanation.heads - 1}
+    asked = MapSettings(map="attention", layer=-1, head=-1, query=(-1, -2))
+    about = export.description(explanation, asked)["settings"]
+    assert {name: about[name] for name in last} == last
+    assert tuple(about["query"]) == (rows - 1, cols - 2)
+    assert f"from patch row {rows}, column {cols - 1}" in export.caption(explanation, asked)
+    assert export.looks(explanation, asked)["query"] == (rows - 1, cols - 2)
+    found = export.map_picture(explanation, asked)
+    plain = MapSettings(map="attention", **last, query=(rows - 1, cols - 2))
+    np.testing.assert_array_equal(found, export.map_picture(explanation, plain))
+
+
 def test_the_patch_that_asks_does_not_darken_the_others():
     """It keeps most of the attention. The brightest of the others has the brightest colour."""
     maps = np.full((2, 4, 4), 0.01, np.float32)

@@ -112,7 +112,7 @@ def same_head_rollouts(
 ) -> Tensor:
     """The product of the *same head number* in every layer (L, h, N).
 
-    Others mean this by per-head rollout. Heads are numbered by chance, so head 3 of one layer has
+    Others mean this by per-head rollout. Heads are numbered arbitrarily, so head 3 of one layer has
     nothing to do with head 3 of the next: offered for comparison, not as the default.
     `layer_attention(l)` gives (h, N, N); the layers are asked for once each, from the last down.
     """

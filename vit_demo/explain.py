@@ -91,7 +91,7 @@ class Classifier:
     def no_answer(self) -> str:
         """What to say when the answer is NaN or infinite, as finite weights can make it."""
         return (
-            f"{self.name} computes numbers that are too large here, and its answer is none (NaN); its "
+            f"The numbers in {self.name} overflow, and its answer is no number (NaN); its "
             "weights are damaged or its training diverged. Use another checkpoint."
         )
 

@@ -152,6 +152,8 @@ def test_explain_draws_any_map_of_the_page(capsys, model, picture, tmp_path):
         (("--discard", "1"), "below, 1"),
         (("--fit", "squeeze"), "crop"),
         (("--colours", "jet"), "inferno"),
+        (("--direction", "to"), "--map attention"),
+        (("--map", "rollout", "--part", "special"), "--map head_rollout"),
         (("--device", "toaster"), "auto, cpu"),
         (("--labels", "missing.txt"), "labels file"),
         (("--model", "deit_tyni"), "closest names"),
@@ -175,6 +177,18 @@ def test_a_bad_picture_is_one_line_and_exit_code_2(capsys, model, tmp_path, cont
     assert code == 2 and out == "" and err.count("\n") == 1
     assert "bad.png" in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_method_without_a_label_asks_about_the_answer(capsys, model, picture, tmp_path):
+    flags = ("--model", model, "--method", "relevance")
+    for opacity in (0.1, 0.9):
+        out = tmp_path / str(opacity)
+        code, _, err = run(capsys, "explain", picture, *flags, "--out", out, "--opacity", opacity)
+        assert code == 0, err
+    expected = small_classifier().explain(picture).relevance()
+    np.testing.assert_allclose(np.load(out / "maps.npz")["relevance"], expected, atol=1e-6)
+    faint, strong = (np.asarray(Image.open(tmp_path / o / "relevance.png")) for o in ("0.1", "0.9"))
+    assert (faint != strong).any()
 
 
 def test_a_headless_model_explains_but_does_not_classify(capsys, picture, tmp_path):

@@ -94,6 +94,7 @@ def fetch(url: str) -> str:
         (("--model", "no_such_vit"), "There is no model"),
         (("--checkpoint", "nowhere.safetensors"), "There is no file"),
         (("--port", "99999999"), "choose a port from 1 to 65535"),
+        (("--port", "0"), "choose a port from 1 to 65535"),
     ],
 )
 def test_bad_arguments_end_in_one_line(arguments, words):

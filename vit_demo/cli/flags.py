@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from vit_demo.embedded import DEFAULT
 from vit_demo.labels import read_label as label  # noqa: F401 (by its number or its name)
-from vit_demo.map_settings import FITS
 from vit_demo.validate import printable
 
 if TYPE_CHECKING:
@@ -17,11 +16,10 @@ FIT_HELP = "how a picture meets the model (crop)"
 DEVICE_HELP = "auto, cpu, cuda or mps"
 
 
-def add_model(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+def add_model(parser: argparse.ArgumentParser) -> None:
     """Which model: --model, --arch, --labels, --device."""
-    default = default or DEFAULT
     named = "an embedded model, a timm name, or a file of weights"
-    parser.add_argument("--model", default=default, metavar="M", help=f"{named} ({default})")
+    parser.add_argument("--model", default=DEFAULT, metavar="M", help=f"{named} ({DEFAULT})")
     add_file_of_weights(parser)
     parser.add_argument("--device", default="auto", help=DEVICE_HELP)
 
@@ -30,15 +28,6 @@ def add_file_of_weights(parser: argparse.ArgumentParser) -> None:
     help = "timm architecture of a file that does not describe itself"
     parser.add_argument("--arch", help=help)
     parser.add_argument("--labels", metavar="FILE", help="text file with one label a line")
-
-
-def add_picture(parser: argparse.ArgumentParser) -> None:
-    """One picture, a model, a folder for the results."""
-    parser.add_argument("image", metavar="IMAGE")
-    add_model(parser)
-    add_out(parser)
-    parser.add_argument("--fit", default="crop", choices=FITS, help=FIT_HELP)
-    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:

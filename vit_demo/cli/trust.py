@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from vit_demo.cli import flags
 from vit_demo.files import make_folder
-from vit_demo.map_settings import COMPARED_MAPS, REMOVALS
+from vit_demo.map_settings import COMPARED_MAPS, FITS, REMOVALS
 from vit_demo.validate import json_text
 
 if TYPE_CHECKING:
@@ -29,8 +29,12 @@ MOST = 3  # heads that are named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    flags.add_picture(parser)
     add = parser.add_argument
+    add("image", metavar="IMAGE")
+    flags.add_model(parser)
+    flags.add_out(parser)
+    add("--fit", default="crop", choices=FITS, help=flags.FIT_HELP)
+    add("--json", action="store_true", help="print the numbers as JSON")
     add("--label", type=flags.label, help="the label in question, its name or number "
         "(default: the answer)")  # fmt: skip
     add("--remove", default="tokens", choices=REMOVALS,

@@ -166,7 +166,7 @@ def prepare(config: TrainConfig, group: ProcessGroup) -> Run:
     model = first_model(config, start, train_set.class_names).to(group.device)
     sizes_to_grow(config, model)  # do they fit the patches?
     if group.device.type == "cpu":
-        quickest_way_back(model, config)
+        choose_attention(model, config)
     average = VisionTransformer(model.config).to(group.device)
     average.load_state_dict(model.state_dict())
     run = Run(config, group, train_set, test_set, preprocess, model, average,
@@ -213,13 +213,12 @@ def first_student(model: VisionTransformer, width: int, config: TrainConfig) -> 
         return Student(model, width)
 
 
-def quickest_way_back(model: VisionTransformer, config: TrainConfig) -> VisionTransformer:
+def choose_attention(model: VisionTransformer, config: TrainConfig) -> None:
     """Fused attention, or written out? On CPUs the gradient of the fused one is slow in half precision
     and for few tokens."""
     stay = math.prod(model.config.grid) * (1 - config.drop_patches)
     for block in model.blocks:
         block.attn.fused = config.precision == "float32" and stay >= FUSED_FROM
-    return model
 
 
 def load_in_turn(config: TrainConfig, preprocess: Preprocess) -> tuple[Dataset, ...]:

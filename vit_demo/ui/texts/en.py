@@ -30,7 +30,6 @@ PAGE = {
     "offer": "Use an ImageNet model: {model}, 1,000 labels, {size}, once",
     "offer_here": "Use an ImageNet model: {model}, 1,000 labels, already here",
     "offer_offline": "The model hub cannot be reached from this server now.",
-    "language": "Language",
     "link": "Copy link",
     "link_done": "Link copied",
     "link_failed": "The browser does not let this page copy. Copy the address at the top of the window.",
@@ -87,7 +86,6 @@ PAGE = {
     "search": "Labels you searched for",
     "search_all": "Search all {count} labels",
     "search_none": "No label of this model is called that.",
-    "explorer_empty": "Choose a picture in step 1.",
     "loading": "Loading {name} …",
     "downloading": "Downloading {name}: {percent} % of {size}",
     "kept": "The last result stays on the page.",
@@ -349,7 +347,7 @@ GLOSSARY = {
     "discard": "Discard: The smallest shares in each token's attention are set to zero, so "
     "that they do not add up to a haze.",
     "below": "Layers below: Below the chosen head, rollout takes the mean of the heads. The "
-    "same head number is for comparison only: heads are numbered by chance.",
+    "same head number is for comparison only: heads are numbered arbitrarily.",
     "entropy": "Entropy: How widely a map is spread: low if a few patches have nearly all "
     "of it, high if all have about the same.",
     "distance": "Attention distance: How far away, on average, the patches are that a patch "
@@ -956,7 +954,7 @@ COMPARE = {
     "dim": "Dim: only one of them saw it.",
     "correlation": "Rank correlation",
     "correlation_hint": "How alike the two rank the patches: 1 the same order, 0 unrelated, −1 reversed",
-    "heads_note": "Heads are numbered by chance: the same number in two models says nothing.",
+    "heads_note": "Heads are numbered arbitrarily: the same number in two models says nothing.",
     "not_seen": "This patch lies outside of what “{second}” saw: there it is the map of the answer.",
     "not_seen_first": "This patch lies outside of what the first one saw. Choose another one.",
     "no_label": "“{second}” has no label of this name: there it is the map of its own answer.",

@@ -33,7 +33,6 @@ PAGE = {
     "offer": "ImageNet 모델 쓰기: {model}, 레이블 1,000개, {size} (한 번만 다운로드)",
     "offer_here": "ImageNet 모델 쓰기: {model}, 레이블 1,000개, 이미 있음",
     "offer_offline": "지금은 이 서버에서 모델 허브에 연결할 수 없습니다.",
-    "language": "언어",
     "link": "링크 복사",
     "link_done": "링크를 복사했습니다",
     "link_failed": "브라우저가 복사를 허용하지 않습니다. 주소창의 주소를 복사하세요.",
@@ -90,7 +89,6 @@ PAGE = {
     "search": "검색한 레이블",
     "search_all": "레이블 {count}개에서 검색",
     "search_none": "그런 이름의 레이블이 이 모델에는 없습니다.",
-    "explorer_empty": "1단계에서 사진을 고르세요.",
     "loading": "{name} 불러오는 중 …",
     "downloading": "{name} 다운로드 중: {size} 중 {percent} %",
     "kept": "이전 결과는 그대로 남아 있습니다.",
@@ -216,7 +214,7 @@ EXPLORER = {
     "seen": "모델이 본 그대로 ({width} × {height} px)",
     "peek": "사진만",
     "png": "PNG",
-    "png_hint": "지금 보이는 화면을 그림으로 내려받기",
+    "png_hint": "지금 보이는 화면을 그림으로 다운로드",
     "sheet_fit": "사진 맞춤: {fit}",
     "sheet_rollout": ", 잔차 비중 {residual}, 버린 비율 {discard}.",
     "python": "Python 복사",
@@ -589,7 +587,7 @@ INSIDE = {
     # 3
     "name_embedding": "토큰",
     "title_embedding": "클래스 토큰과 위치",
-    "say_embedding": "어느 패치에도 속하지 않는 정보를 모을 토큰 {P}개를 맨 앞에 놓고, 토큰마다 학습한 위치를 "
+    "say_embedding": "어느 패치에도 속하지 않는 토큰 {P}개를 맨 앞에 놓아 예측에 필요한 정보를 모으게 하고, 토큰마다 학습한 위치를 "
     "더합니다. 어텐션 자체는 순서를 모르기 때문입니다.",
     "say_embedding_none": "패치마다 학습한 위치를 더합니다. 어텐션 자체는 순서를 모르기 때문입니다. 이 모델에는 "
     "클래스 토큰이 없어 마지막에 모든 패치의 평균으로 예측합니다.",
@@ -874,7 +872,7 @@ COMPARE = {
     "second": "두 번째",
     "first_picture": "첫 번째 사진",
     "second_picture": "두 번째 사진",
-    "answer": "가장 가능성 높은 레이블 다섯 개",
+    "answer": "확률이 가장 높은 레이블 5개",
     "no_labels": "레이블 없음: 맵만 볼 수 있습니다",
     "layer_pair": "{layer} / {layers} · {other} / {others}",
     "layer_in": "{layers}개 중 {layer}번 레이어",
@@ -892,9 +890,9 @@ COMPARE = {
     "not_seen": "이 패치는 “{second}” 쪽이 본 영역 밖에 있습니다. 그쪽은 예측의 맵을 보여 줍니다.",
     "not_seen_first": "이 패치는 첫 번째가 본 영역 밖에 있습니다. 다른 패치를 고르세요.",
     "no_label": "“{second}”에는 이런 이름의 레이블이 없습니다. 그쪽은 자기 예측의 맵을 보여 줍니다.",
-    "labels": "의견이 갈리는 레이블",
+    "labels": "예측이 갈리는 레이블",
     "label": "레이블",
-    "why": "왜 이 레이블일까요? 양쪽에서 무엇이 이 레이블을 지지하는지 보기",
+    "why": "왜 이 레이블일까요? 양쪽에서 무엇이 이 레이블을 뒷받침하는지 보기",
     "not_a_label": "이 모델의 레이블이 아님",
     "agree": "둘 다 예측이 같습니다: {first}.",
     "disagree": "{first} 대 {second}.",
@@ -944,7 +942,7 @@ LEARN = {
     "confusion_counts": "맞음 {right}개, 틀림 {wrong}개.",
     "confusion_about": "행은 실제 숫자이고 열은 모델의 예측입니다.",
     "repeat_title": "직접 해 보기",
-    "repeat_about": "이 명령으로 같은 모델을 학습합니다. MNIST는 자동으로 내려받습니다. --snapshots는 내 사진으로 "
+    "repeat_about": "이 명령으로 같은 모델을 학습합니다. MNIST는 자동으로 다운로드됩니다. --snapshots는 내 사진으로 "
     "학습할 때도 쓸 수 있습니다.",
     "command_label": "명령",
     "code_about": "실제로 실행된 코드입니다. 이 프로젝트의 소스 파일에서 그대로 가져왔습니다.",

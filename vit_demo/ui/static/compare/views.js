@@ -157,13 +157,13 @@ export function paintSide(view, tables, context, width, height) {
 
 /** The patch that asks is left out of the scale: it looks at itself most.
  * @param {View} view */
-export function scaleOfSide({ state, values, place }) {
+function scaleOfSide({ state, values, place }) {
   const own = state.query ? state.query[0] * place.grid[1] + state.query[1] : -1;
   return (isSigned(state) ? scaleAround : scaleOf)([values], 1, own);
 }
 
 /** @param {Views} views */
-export const scaleOfDifference = ({ difference, seen }) =>
+const scaleOfDifference = ({ difference, seen }) =>
   scaleAround([difference.filter((_, cell) => seen[cell])]);
 
 /** The difference over what both saw of the one picture, or over nothing; where only one of them saw

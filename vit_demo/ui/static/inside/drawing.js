@@ -10,7 +10,7 @@ import { fixed, most } from "./numbers.js";
 
 /** The page's colours, as the theme has them now.
  * @param {Element} root */
-export function inks(root) {
+function inks(root) {
   const style = getComputedStyle(root);
   /** @param {string} name */
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -81,7 +81,7 @@ export const placeOf = ({ grid: [, cols] }, patch) => [Math.floor(patch / cols),
  * @param {HTMLCanvasElement} canvas
  * @param {{ at: (event: MouseEvent) => number; moved: (from: number | null, by: Patch) => number;
  *   point: (thing: number | null, byKey: boolean) => void; choose?: (thing: number) => void }} given */
-export function pointable(canvas, { at, moved, point, choose }) {
+function pointable(canvas, { at, moved, point, choose }) {
   let here = null;
   const go = (/** @type {number | null} */ thing, byKey = false) => {
     if (thing === here) return;
@@ -107,7 +107,7 @@ export function pointable(canvas, { at, moved, point, choose }) {
 /** Where in a canvas something happened, as shares of its width and height.
  * @param {HTMLCanvasElement} canvas
  * @param {MouseEvent} event */
-export function shareAt(canvas, event) {
+function shareAt(canvas, event) {
   const box = canvas.getBoundingClientRect();
   return [
     clamp((event.clientX - box.left) / box.width, 0, 0.9999),
