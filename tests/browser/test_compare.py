@@ -185,7 +185,7 @@ def test_two_models_on_one_picture(arrive, site, shared):
         page.evaluate(f"{EXPLORER}.explorer.set({json.dumps(setting)})")
         next_frames(page)
         assert_comparison(page, site)
-    assert "numbered by chance" in page.locator(".cmp-notes").inner_text()
+    assert "numbered arbitrarily" in page.locator(".cmp-notes").inner_text()
 
     asked = []
     page.on("request", lambda request: asked.append(request.url))

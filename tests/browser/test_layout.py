@@ -12,6 +12,7 @@ from support.page import (
     choose_example,
     come_to_the_methods,
     label_names,
+    next_frames,
     open_tab,
     upload,
 )
@@ -84,6 +85,28 @@ def test_picture_and_answer_stay_in_view(arrive, language):
         assert_in_view(page, *parts)
         tabs = box(page, "#tabs")
         assert 0 <= tabs["y"] < 60, (width, height)  # and so do the tabs
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("size", [*LAPTOPS, (390, 844), (375, 667)])
+def test_the_line_about_the_model_is_where_people_look(arrive, size, language):
+    page = arrive(f"?lang={language}", viewport={"width": size[0], "height": size[1]})
+    page.wait_for_selector("#knows .offer button:not(:empty)")
+    assert_in_view(page, "#knows .line", "#knows .offer button")
+    assert box(page, "#knows")["y"] + box(page, "#knows")["height"] <= box(page, "#left")["y"]
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize("width", [1440, 1000, 390])
+def test_pad_and_picture_of_the_digits_model(arrive, width, language):
+    page = arrive(f"?model=vit-mnist&lang={language}", viewport={"width": width, "height": 900})
+    page.wait_for_selector("#picture img")
+    about, left = box(page, "#picture .about"), box(page, "#left")
+    assert about["width"] >= 90 and about["height"] <= 110  # no column of single words
+    for part in ("#pad", "#picture figure", "#picture .remove", "#picture .ways", "#strip"):
+        place = box(page, part)
+        assert place["x"] >= left["x"], part
+        assert place["x"] + place["width"] <= left["x"] + left["width"], part
 
 
 def test_what_is_too_tall_scrolls_by_itself(arrive):
@@ -175,6 +198,19 @@ def test_a_phone_shows_picture_and_answer_first(arrive, size):
     page = arrive(viewport=viewport, has_touch=True, is_mobile=True)
     first = "ol.answer li:first-child"
     assert_in_view(page, "#picture img", f"{first} .label", f"{first} .bar")
+
+
+def test_the_bar_on_a_slow_phone(arrive):
+    """There the browser tells of several crossings at once: the last one counts."""
+    page = arrive(**HAND)
+    slow = page.context.new_cdp_session(page)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 8})
+    page.reload()
+    page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
+    page.wait_for_function("document.documentElement.dataset.look === 'done'")
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    next_frames(page)
+    assert not page.locator("#bar button").is_visible()
 
 
 def test_the_bar_on_a_phone(arrive):

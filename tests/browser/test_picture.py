@@ -232,6 +232,8 @@ def test_a_drawing_is_kept_as_an_upload_is(arrive):
     page.wait_for_function("!!history.state?.upload")
     page.reload()
     page.wait_for_function(drawn)
+    page.wait_for_selector("#explorer [data-ready=true][data-drawn]")
+    page.wait_for_function("document.documentElement.dataset.look === 'done'")
     after_new_result(page, draw)
     choose_example(page, "digit-two")
     assert page.evaluate(blank)  # the pad and the picture are never of two minds

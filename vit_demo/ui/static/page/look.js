@@ -9,6 +9,9 @@ const BUSY = ["sending", "waiting", "running"];
 
 let sends = false;
 
+/** Is a picture under way? */
+export const isBusy = () => BUSY.includes(document.documentElement.dataset.look);
+
 /** A picture is on its way to the server, or is not any more.
  * @param {boolean} yes */
 export function sending(yes) {

@@ -9,22 +9,28 @@ import { removePicture, takePicture } from "./picture.js";
  * @param {HTMLElement} element */
 export function mount(element) {
   const canvas = find(element, "canvas");
-  let sent = ""; // the name of the last drawing, which the address keeps
-  const pad = drawingPad(canvas, () =>
+  /** @type {string | null} */
+  let sent = null; // the name of the drawing on the pad, which the address keeps
+  const pad = drawingPad(canvas, () => {
+    const name = `drawing-${Date.now()}.png`;
+    sent = name;
     canvas.toBlob((blob) => {
-      sent = `drawing-${Date.now()}.png`;
-      takePicture(new File([blob], sent, { type: blob.type }));
-    }),
-  );
-  find(element, "button").addEventListener("click", () => {
+      if (sent === name) takePicture(new File([blob], name, { type: blob.type }));
+    });
+  });
+  const erase = () => {
+    sent = null;
     pad.erase();
+  };
+  find(element, "button").addEventListener("click", () => {
+    erase();
     removePicture();
   });
   document.addEventListener("vit-chosen", (event) => {
-    if (/** @type {CustomEvent} */ (event).detail !== sent) pad.erase();
+    if (/** @type {CustomEvent} */ (event).detail !== sent) erase();
   });
   addEventListener("popstate", () => {
-    if (!String(history.state?.upload).endsWith(sent)) pad.erase();
+    if (!sent || !String(history.state?.upload).endsWith(sent)) erase();
   });
 }
 
