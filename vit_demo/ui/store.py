@@ -308,8 +308,7 @@ class Server:
         explanation, blob = self.runner.explain(classifier, picture, fit, payload)
         id = self.store.new_id(self.first_id(classifier, example, fit))
         try:
-            with atomic_write(self.store.folder_of(id) / "explorer.bin") as part:
-                part.write_bytes(blob)
+            self.store.folder_of(id).joinpath("explorer.bin").write_bytes(blob)
             save_preview(explanation, self.store.folder_of(id) / PREVIEW)
         except OSError:  # the disk is full
             shutil.rmtree(self.store.folder_of(id), ignore_errors=True)
