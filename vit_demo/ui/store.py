@@ -363,8 +363,9 @@ class Server:
         digest = hashlib.sha256(json.dumps([state, language], sort_keys=True).encode()).hexdigest()
         path = self.store.folder_of(id) / digest[:16] / FILES[kind]
         if path.exists():
-            os.utime(path.parent)  # it is young again
-            return f"{path.parent.name}/{path.name}"
+            with suppress(FileNotFoundError):  # it was forgotten just now
+                os.utime(path.parent)  # young again
+                return f"{path.parent.name}/{path.name}"
         forget_old_views(self.store.folder_of(id))
         path.parent.mkdir(exist_ok=True)
         settings = settings_from(state)
