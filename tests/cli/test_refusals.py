@@ -182,11 +182,13 @@ def test_an_answer_that_is_no_number(capsys, command, tmp_path):
     model, picture = tmp_path / "diverged.safetensors", tmp_path / "0.png"
     save_checkpoint(model, classifier.model, classifier.labels, classifier.preprocess)
     noise().save(picture)
-    with pytest.raises(ValueError, match=r"its answer is none \(NaN\).*Use another checkpoint\."):
+    with pytest.raises(
+        ValueError, match=r"its answer is no number \(NaN\).*Use another checkpoint\."
+    ):
         getattr(classifier, command)(picture)
     out = ["--out", tmp_path / "out"] if command == "explain" else []
     said = refused(capsys, command, picture, "--model", model, *out)
-    assert "its answer is none (NaN)" in said and "Use another checkpoint." in said
+    assert "its answer is no number (NaN)" in said and "Use another checkpoint." in said
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 

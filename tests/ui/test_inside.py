@@ -217,6 +217,7 @@ def test_requests_that_make_no_sense(explanation, request_, message):
     class Server:
         class store:
             get = staticmethod(lambda id: explanation)
+            trim = staticmethod(lambda: None)
 
     answer = ask.answering(Server, inside.inside_part)({"id": "x", **request_})
     assert message in answer["error"]
