@@ -12,7 +12,6 @@ from support.page import (
     choose_example,
     come_to_the_methods,
     label_names,
-    next_frames,
     open_tab,
     upload,
 )
