@@ -88,8 +88,14 @@ def assert_map(page, expected, atol: float = 1e-6) -> None:
     np.testing.assert_allclose(map_values(page), flat, rtol=1e-4, atol=atol)
 
 
+FADED_IN = """document.getAnimations().every(
+    (one) => one.effect.getComputedTiming().endTime === Infinity)"""
+
+
 def serious_axe_violations(page) -> list[tuple[str, list[str]]]:
     """What axe finds that keeps somebody from using the page."""
+    # What fades in has not its own colours yet.
+    page.wait_for_function(FADED_IN)
     try:
         from axe_playwright_python.sync_playwright import Axe
     except ImportError:
