@@ -171,14 +171,14 @@ def class_map_picture(
 ) -> Image.Image:
     """A class map over the picture. One with a sign has its scale below, with what both sides mean."""
     picture = ground(explanation, settings)
-    looks = {"opacity": settings.opacity, "smooth": settings.smooth}
+    options = {"opacity": settings.opacity, "smooth": settings.smooth}
     if not settings.is_signed:
-        return render.overlay(picture, heat, colour_map=settings.colours, **looks)
+        return render.overlay(picture, heat, colour_map=settings.colours, **options)
     label = explanation.labels[explanation.label_index(settings.label)]
     sides = (f"for {label}", "against")
     if settings.minus is not None:
         sides = (label, explanation.labels[explanation.label_index(settings.minus)])
-    return render.difference(picture, heat, *sides, **looks)
+    return render.difference(picture, heat, *sides, **options)
 
 
 def arrays_of(explanation: Explanation, settings: MapSettings) -> dict[str, np.ndarray]:

@@ -85,12 +85,12 @@ def method_overlay(
 
 
 def difference(
-    picture: Image.Image, heat: Tensor | np.ndarray, more: str, less: str, **looks
+    picture: Image.Image, heat: Tensor | np.ndarray, more: str, less: str, **options
 ) -> Image.Image:
     """What speaks for one label rather than another, over the picture: red for `more`, blue for
     `less`, white where nothing decides between them; below it the scale, the same on both sides."""
     scale = scale_around_zero(heat)
-    shown = signed_overlay(picture, heat, **looks)
+    shown = signed_overlay(picture, heat, **options)
     canvas = Image.new("RGB", (shown.width, shown.height + 64), PAPER)
     canvas.paste(shown)
     draw, font, y = ImageDraw.Draw(canvas), ImageFont.load_default(13), shown.height + 12

@@ -36,6 +36,12 @@ def test_evaluate_prints_and_draws(trained, colours, tmp_path, capsys):
     assert json.loads(printed) == result | {"confusion": None}
 
 
+def test_every_picture_of_a_folder_is_counted_if_wanted(trained, colours):
+    model = trained / "best.safetensors"
+    assert evaluation(model, colours)["pictures"] == 3 * 11
+    assert evaluation(model, colours, every_picture=True)["pictures"] == 3 * (24 + 11)
+
+
 def test_evaluate_draws_only_where_out_says(trained, colours, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     evaluation(trained / "best.safetensors", colours)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from support import corpus
 from support.hub import TOY, simulated_hub
+from support.models import small_classifier
 from support.patience import SECONDS, wait_until
 from support.sentences import plain
 
@@ -190,7 +191,34 @@ def test_a_model_that_is_too_large_is_not_downloaded(monkeypatch, tmp_path):
             monkeypatch.setattr(store, "system_memory", lambda: 2**20)
             with pytest.raises(CheckpointError, match="too much for the memory here; choose"):
                 server.models.get(TOY)
+            monkeypatch.setattr(store, "system_memory", lambda: 2**60)
+            monkeypatch.setattr(store, "room_in_cache", lambda: 2**20)
+            with pytest.raises(CheckpointError, match="too much for the disk here; choose"):
+                server.download(TOY)
             assert not hub.gets
+    finally:
+        server.close()
+
+
+def test_two_models_are_loaded_at_a_time(monkeypatch):
+    """Each takes memory for its file and for itself."""
+    at_once, most, lock = [], [], threading.Lock()
+
+    def slow(**how):
+        with lock:
+            at_once.append(how["name"])
+            most.append(len(at_once))
+        wait_until(lambda: len(most) >= 2, "a second one")
+        with lock:
+            at_once.remove(how["name"])
+        return small_classifier()
+
+    monkeypatch.setattr(store, "load", slow)
+    server = Server({name: {"name": name} for name in "abcdef"}, "cpu")
+    try:
+        jobs = [server.fetch(name) for name in "abcdef"]
+        assert all(job.result(60) for job in jobs)
+        assert max(most) == 2
     finally:
         server.close()
 

@@ -63,7 +63,8 @@ def load_checkpoint(name: str, arch: str | None = None, labels: str | None = Non
         checkpoint = load_file(embedded()[name])
     elif len(name) > LONGEST_NAME:
         raise CheckpointError(
-            f"A model's name has at most {LONGEST_NAME} characters, not {len(name):,}; choose one from the list."
+            f"A model's name has at most {LONGEST_NAME} characters, not {len(name):,}; "
+            "choose one from the list."
         )
     else:
         checkpoint = load_timm(name)
